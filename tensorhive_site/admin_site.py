@@ -1,0 +1,10 @@
+"""The administrator's console: Django's admin under our name."""
+
+from django.contrib.admin import AdminSite
+
+
+class TensorHiveAdminSite(AdminSite):
+    site_title = "TensorHive console"
+    site_header = "TensorHive console"
+    index_title = "Console"
+    site_url = "/"

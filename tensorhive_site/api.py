@@ -1,0 +1,58 @@
+"""The API's router and its one form of errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.core.exceptions import ValidationError as ModelValidationError
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.routers import DefaultRouter
+from rest_framework.views import exception_handler
+
+router = DefaultRouter()
+router.include_root_view = True
+
+urlpatterns = router.urls
+
+
+def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's form with one top-level `code` beside `detail` or beside the fields' lists.
+
+    A model's ValidationError becomes 400 in the same form.
+    """
+    if isinstance(error, ModelValidationError):
+        error = _as_api_error(error)
+    response = exception_handler(error, context)
+    if response is None:
+        return None
+    if isinstance(response.data, list):
+        response.data = {"detail": " ".join(str(item) for item in response.data)}
+    if "non_field_errors" in response.data:
+        response.data = {"detail": " ".join(map(str, response.data["non_field_errors"]))}
+    response.data.setdefault("code", _code(error))
+    return response
+
+
+def _as_api_error(error: ModelValidationError) -> exceptions.ValidationError:
+    code = getattr(error, "code", None) or "invalid"
+    if not hasattr(error, "error_dict"):
+        return exceptions.ValidationError({"detail": " ".join(error.messages)}, code=code)
+    fields = dict(error.message_dict)
+    general = fields.pop(NON_FIELD_ERRORS, None)
+    if general:
+        return exceptions.ValidationError({"detail": " ".join(general)}, code=code)
+    return exceptions.ValidationError(fields, code=code)
+
+
+def _code(error: Exception) -> str:
+    """The first code in the error; simplejwt's errors carry their own in a dictionary."""
+    if not isinstance(error, exceptions.APIException):
+        return "not_found" if type(error).__name__ == "Http404" else "permission_denied"
+    codes: Any = error.get_codes()
+    while isinstance(codes, dict | list):
+        if not codes:
+            return error.default_code
+        codes = next(iter(codes.values())) if isinstance(codes, dict) else codes[0]
+    return str(codes)

@@ -1,0 +1,11 @@
+"""All addresses of the product."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from tensorhive_site import api
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/v1/", include(api.urlpatterns)),
+]
