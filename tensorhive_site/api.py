@@ -6,15 +6,26 @@ from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.exceptions import ValidationError as ModelValidationError
+from django.urls import path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.routers import DefaultRouter
 from rest_framework.views import exception_handler
 
+from accounts import tokens
+
 router = DefaultRouter()
 router.include_root_view = True
 
-urlpatterns = router.urls
+urlpatterns = [
+    path("auth/token/", tokens.LoginView.as_view(), name="token"),
+    path("auth/token/refresh/", tokens.RefreshView.as_view(), name="token-refresh"),
+    path("auth/token/revoke/", tokens.RevokeView.as_view(), name="token-revoke"),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
+    *router.urls,
+]
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:
