@@ -8,4 +8,6 @@ from tensorhive_site import api
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include(api.urlpatterns)),
+    path("", include("accounts.urls")),
+    path("", include("monitoring.urls")),
 ]
