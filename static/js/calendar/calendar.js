@@ -1,0 +1,383 @@
+/** The calendar page: holds its parts together. What each part does is in its own module. */
+
+import { ApiError } from "../http.js";
+import { BookingDialog } from "./booking.js";
+import { KeyboardCursor } from "./cursor.js";
+import { ReservationStore } from "./data.js";
+import { DetailsDialog } from "./details.js";
+import { Dragging } from "./dragging.js";
+import { Drawing } from "./drawing.js";
+import { layOut, scaleFor, Timeline } from "./geometry.js";
+import { policyFrom } from "./model.js";
+import { Notice } from "./notice.js";
+import { PointerGestures } from "./pointer.js";
+import { pollWhileVisible } from "./polling.js";
+import { neighbour, rangeAround } from "./ranges.js";
+import { ceilTo, gpusOf, problemsOf } from "./selection.js";
+import { refreshStates } from "./states.js";
+import { fromLocalInput, HOUR, instantsOf, startOfDay } from "./timezone.js";
+import { Tip } from "./tip.js";
+import { firstZoom, Toolbar } from "./toolbar.js";
+import { count, lengthText, spanText } from "./wording.js";
+
+const REFRESH = 15_000;
+const STATES_REFRESH = 60_000;
+const NOW_REFRESH = 10_000;
+const ROW_HEIGHT = 28;
+const TOUCH_ROW_HEIGHT = 36;
+
+export class Calendar {
+  claim = null;
+
+  /**
+   * @param {HTMLElement} root see calendar.html
+   * @param {object} config the page's `calendar-config`
+   */
+  constructor(root, config) {
+    this.root = root;
+    this.config = config;
+    this.user = config.user;
+    this.zone = config.timeZone;
+    this.policy = policyFrom(config.policy);
+    this.hosts = config.hosts.filter((host) => host.gpus.length > 0);
+    this.places = new Map(
+      this.hosts.flatMap((host) => host.gpus.map((gpu) => [gpu.uuid, { gpu, host }])),
+    );
+    this.store = new ReservationStore({ url: config.urls.reservations, username: config.user.username });
+    this.scroller = root.querySelector("[data-scroller]");
+    this.live = root.querySelector("[data-live]");
+    this.tip = new Tip(root.querySelector("[data-tip]"));
+    this.notice = new Notice(root.querySelector("[data-notice]"));
+    this.drawing = new Drawing(this.scroller, { user: this.user, zone: this.zone });
+    this.zoom = firstZoom();
+    this.range = rangeAround(this.now(), this.zoom, this.zone);
+    this.#makeParts();
+  }
+
+  #makeParts() {
+    this.toolbar = new Toolbar(this.root, this.zone, {
+      go: (where) => this.go(where),
+      zoom: (zoom) => this.setZoom(zoom),
+      date: (text) => this.goToDate(text),
+      book: () => this.bookFromNothing(),
+      filter: () => this.drawReservations(),
+    });
+    this.keyboard = new KeyboardCursor(this, this.scroller);
+    this.gestures = new PointerGestures(this.scroller, new Dragging(this));
+    const shared = { zone: this.zone, user: this.user, now: () => this.now(), closed: () => this.#closed() };
+    this.booking = new BookingDialog(
+      document.getElementById("booking-dialog"),
+      {
+        ...shared,
+        rows: () => this.geometry.layout.rows,
+        reservations: () => this.store.all(),
+        problems: (wish, changed) => this.problems(wish, changed),
+        save: (fields, changed) => this.#save(fields, changed),
+      },
+      this.policy.step ?? 60_000,
+    );
+    this.details = new DetailsDialog(document.getElementById("details-dialog"), {
+      ...shared,
+      rowsFor: (uuids) => this.geometry.layout.rows.filter(({ gpu }) => uuids.includes(gpu.uuid)),
+      act: (name, reservation) => this.#act(name, reservation),
+      edit: (reservation) => this.booking.open({ ...reservation, startsNow: false }, reservation),
+    });
+  }
+
+  /** Draw, load, and keep up to date. */
+  async start() {
+    this.drawGrid();
+    this.reveal(this.now());
+    new ResizeObserver(() => this.#fit()).observe(this.scroller);
+    setInterval(() => this.#tick(), NOW_REFRESH);
+    pollWhileVisible(() => this.refresh(), REFRESH);
+    pollWhileVisible(() => this.#refreshStates(), STATES_REFRESH);
+    await this.refresh();
+    this.root.dataset.ready = "";
+  }
+
+  now() {
+    return this.store.now();
+  }
+
+  /** The grid that gestures snap to; its lines start with the range, at local midnight. */
+  grid() {
+    const { range, zoom, policy } = this;
+    return { origin: range.start, snap: zoom.snap, now: this.now(), minLength: policy.minLength };
+  }
+
+  // -- Drawing ---------------------------------------------------------------------------------
+
+  drawGrid() {
+    const { scroller, zoom, range } = this;
+    const { scrollTop } = scroller;
+    const rowHeight = matchMedia("(pointer: coarse)").matches ? TOUCH_ROW_HEIGHT : ROW_HEIGHT;
+    const labels = parseFloat(getComputedStyle(this.root).getPropertyValue("--cal-labels"));
+    this.width = scroller.clientWidth;
+    const scale = scaleFor(range, this.width - labels, zoom.leastHourWidth);
+    this.geometry = new Timeline(layOut(this.hosts, rowHeight), range, scale);
+    this.drawing.drawGrid(this.geometry);
+    scroller.scrollTop = scrollTop;
+    this.toolbar.show(range, zoom);
+    this.#tick();
+    this.drawReservations();
+    if (this.claim) this.drawing.drawSelection(this.claim, false);
+    this.keyboard.redraw();
+  }
+
+  drawReservations() {
+    const known = this.store.in(this.range);
+    const shown = this.toolbar.showsCancelled ? known : known.filter((one) => !one.isCancelled);
+    this.drawnAt = this.now();
+    this.drawing.drawReservations(shown, this.drawnAt);
+  }
+
+  /** Time goes on: the line, the shade, and blocks that begin or end. */
+  #tick() {
+    const now = this.now();
+    const { horizon } = this.policy;
+    this.drawing.drawNow(now, horizon === null ? null : now + horizon);
+    const passed = (instant) => instant > this.drawnAt && instant <= now;
+    const hasChanged = this.store.in(this.range).some((one) => passed(one.start) || passed(one.end));
+    if (hasChanged && !this.gestures.isDragging) this.drawReservations();
+  }
+
+  #fit() {
+    if (this.scroller.clientWidth === this.width || this.gestures.isDragging) return;
+    const leftmost = this.range.start + this.scroller.scrollLeft / this.geometry.scale;
+    this.drawGrid();
+    this.scroller.scrollLeft = this.geometry.leftOf(leftmost);
+  }
+
+  // -- Data ------------------------------------------------------------------------------------
+
+  /** Load the shown range; a drag goes on undisturbed and the next round brings the news. */
+  async refresh() {
+    if (this.gestures.isDragging) return;
+    const { range } = this;
+    this.root.setAttribute("aria-busy", "true");
+    try {
+      const hasChanged = await this.store.load(range);
+      this.toolbar.showUpdated(this.now());
+      if (hasChanged) this.#showNews();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.toolbar.showFailure(error.message);
+    } finally {
+      if (range === this.range) this.root.removeAttribute("aria-busy");
+    }
+  }
+
+  #showNews() {
+    if (!this.gestures.isDragging) this.drawReservations();
+    if (this.booking.dialog.open) this.booking.refresh();
+    const seen = this.details.isOpen ? this.store.get(this.details.id) : null;
+    if (seen) this.details.show(seen);
+  }
+
+  async #refreshStates() {
+    try {
+      const haveChanged = await refreshStates(this.config.urls, this.hosts);
+      if (haveChanged) this.drawing.drawStates();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.toolbar.showFailure(error.message);
+    }
+  }
+
+  // -- Which time is shown ---------------------------------------------------------------------
+
+  /** @param {-1|0|1} where back, to now, or on */
+  go(where) {
+    const { range, zoom, zone } = this;
+    if (where === 0) this.#show(rangeAround(this.now(), zoom, zone), this.now());
+    else this.#show(neighbour(range, where, zoom, zone));
+  }
+
+  setZoom(zoom) {
+    const { start, end } = this.range;
+    const now = this.now();
+    const middle = now >= start && now < end ? now : start;
+    this.zoom = zoom;
+    this.#show(rangeAround(middle, zoom, this.zone), middle);
+  }
+
+  /** @param {string} text value of the date field */
+  goToDate(text) {
+    const local = fromLocalInput(text);
+    const noon = local && instantsOf({ ...local, hour: 12 }, this.zone)[0];
+    if (!noon) return;
+    const day = startOfDay(noon, this.zone);
+    // The six-hour view begins an hour before the moment asked for.
+    const start = this.zoom.hours ? day + HOUR : day;
+    this.#show(rangeAround(start, this.zoom, this.zone), day);
+  }
+
+  /** Turn pages, if need be, to where the instant is. */
+  showInstant(instant) {
+    let { range } = this;
+    while (instant >= range.end) range = neighbour(range, 1, this.zoom, this.zone);
+    while (instant < range.start) range = neighbour(range, -1, this.zoom, this.zone);
+    if (range !== this.range) this.#show(range, instant);
+  }
+
+  #show(range, instant = range.start) {
+    this.range = range;
+    this.tip.hide();
+    this.drawGrid();
+    this.reveal(instant);
+    this.refresh();
+  }
+
+  /** Scroll so that the instant stands near the left, with a little of what was before. */
+  reveal(instant) {
+    const visible = this.scroller.clientWidth;
+    this.scroller.scrollLeft = this.geometry.leftOf(instant) - visible / 8;
+  }
+
+  // -- Claims: what is selected or being dragged -------------------------------------------------
+
+  cellAt(clientX, clientY) {
+    const { left, top } = this.drawing.canvas.getBoundingClientRect();
+    return this.geometry.cellAt(clientX - left, clientY - top);
+  }
+
+  problems(wish, changed = null) {
+    const { places: gpus, policy, zone } = this;
+    const reservations = this.store.all();
+    return problemsOf(wish, { reservations, gpus, policy, zone, changed, now: this.now() });
+  }
+
+  /**
+   * Show a claim with what stands against it.
+   *
+   * @param {import("./selection.js").Claim} claim
+   * @param {{changed?: object|null, at?: {x: number, y: number}|null}} [options] at: the pointer
+   * @returns {string[]} the problems
+   */
+  showClaim(claim, { changed = null, at = null } = {}) {
+    const problems = this.problems(this.#wishOf(claim), changed ?? null);
+    this.claim = claim;
+    this.drawing.drawSelection(claim, problems.length > 0);
+    const length = lengthText(claim.end - claim.start);
+    const lines = [count(claim.rows.length, "GPU"), `${spanText(claim.start, claim.end, this.zone)} · ${length}`];
+    this.tip.show(lines, at ?? this.#belowSelection(), problems);
+    return problems;
+  }
+
+  #wishOf({ rows, start, end, startsNow }) {
+    return { gpus: gpusOf({ rows }, this.geometry.layout.rows), start, end, startsNow };
+  }
+
+  #belowSelection() {
+    const box = this.drawing.selection.lastChild?.getBoundingClientRect();
+    const view = this.drawing.viewport();
+    if (!box) return { x: view.left, y: view.top };
+    return {
+      x: Math.max(view.left, Math.min(box.left, view.right)),
+      y: Math.max(view.top, Math.min(box.bottom, view.bottom)),
+    };
+  }
+
+  clearClaim() {
+    this.claim = null;
+    this.drawing.drawSelection(null, false);
+    this.tip.hide();
+  }
+
+  refuse(problems) {
+    this.clearClaim();
+    this.keyboard.forgetSelection();
+    this.notice.showRefusal(problems.join(" "));
+  }
+
+  bookOrRefuse(claim) {
+    const problems = this.problems(this.#wishOf(claim));
+    if (problems.length) this.refuse(problems);
+    else this.book(claim);
+  }
+
+  /** Open the form with the claim; it stays drawn behind until the form is closed. */
+  book(claim) {
+    this.claim = claim;
+    this.drawing.drawSelection(claim, false);
+    this.tip.hide();
+    this.booking.open(this.#wishOf(claim));
+  }
+
+  bookFromNothing() {
+    const now = this.now();
+    const start = now;
+    const end = ceilTo(now + Math.max(HOUR, this.policy.minLength), { origin: this.range.start, snap: HOUR / 2 });
+    this.booking.open({ gpus: [], start, end, startsNow: true });
+  }
+
+  #closed() {
+    this.clearClaim();
+    this.keyboard.forgetSelection();
+    this.scroller.focus({ preventScroll: true });
+  }
+
+  // -- Changes ---------------------------------------------------------------------------------
+
+  async #save(fields, changed) {
+    const saved = changed
+      ? await this.store.change(changed.id, fields)
+      : await this.store.create(fields);
+    this.drawReservations();
+    this.#confirm(changed ? "Saved" : "Booked", saved);
+  }
+
+  async #act(name, reservation) {
+    const changed = await this.store[name](reservation.id);
+    this.drawReservations();
+    this.#confirm(name === "cancel" ? "Cancelled" : "Released", changed);
+  }
+
+  #confirm(verb, { title, gpus, start, end }) {
+    this.notice.show(`${verb}: ${title}, ${count(gpus.length, "GPU")}, ${spanText(start, end, this.zone)}.`);
+  }
+
+  /** Move or resize: shown at once, taken back with the reason if the server refuses. */
+  async reschedule(reservation, claim) {
+    this.clearClaim();
+    const gpus = gpusOf(claim, this.geometry.layout.rows);
+    const fields = changesOf(reservation, { gpus, start: claim.start, end: claim.end });
+    if (Object.keys(fields).length === 0) return;
+    const takeBack = this.store.assume(reservation.id, { gpus, start: claim.start, end: claim.end });
+    this.drawReservations();
+    try {
+      this.#confirm("Changed", await this.store.change(reservation.id, fields));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      takeBack();
+      this.notice.showRefusal(`Not changed. ${error.message}`);
+    }
+    this.drawReservations();
+  }
+
+  // -- Words -----------------------------------------------------------------------------------
+
+  openDetails(reservation) {
+    this.tip.hide();
+    this.details.open(reservation);
+  }
+
+  announce(text) {
+    this.live.textContent = text;
+  }
+
+  /** Put away what the last gesture left behind. */
+  quiet() {
+    this.notice.hide();
+  }
+}
+
+/** The API's fields that differ from the reservation; the order of GPUs does not matter. */
+function changesOf(reservation, { gpus, start, end }) {
+  const fields = {};
+  if (start !== reservation.start) fields.starts_at = new Date(start).toISOString();
+  if (end !== reservation.end) fields.ends_at = new Date(end).toISOString();
+  if (String([...gpus].sort()) !== String([...reservation.gpus].sort())) fields.gpus = gpus;
+  return fields;
+}
