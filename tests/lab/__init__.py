@@ -1,4 +1,4 @@
-"""The lab: real sshd hosts on loopback, with real accounts, processes and terminals.
+r"""The lab: real sshd hosts on loopback, with real accounts, processes and terminals.
 
 Only the GPUs are played: a small nvidia-smi on the hosts' PATH answers from a state file. Each
 address 127.0.1.x is a host with its own host key; all share one port. As root the hosts are
@@ -26,6 +26,15 @@ In tests (fixtures `lab` and `fresh_lab` of tests.lab.fixtures) and benchmarks:
         training.pid, training.is_running, training.ended_by
         training.end()
 
+        person = host.open_terminal(user="bob")  # a real login with a real terminal
+        person.terminal, person.mesg(False)      # "pts/0"; as mesg(1)
+        person.type("ls\r"); person.read_output(2); person.wait_for("text"); person.close()
+
+        host.stall(); host.resume()              # listener and sessions fall silent
+        host.stop(); host.start()                # the listener: new connections are refused
+        host.end_sessions(); host.change_key(); host.reboot()
+        host.log_text(); host.forget_log()       # sshd's own log: who tried to log in
+
         host.smi.set_gpu(1, utilization_percent=80, cells={"fan.speed": "[N/A]"})
         host.smi.hang(); host.smi.delay(1, only="pmon"); host.smi.no_driver(); host.smi.heal()
         host.smi.starts()                        # the arguments of every call so far
@@ -39,5 +48,16 @@ from tests.lab.host import LabHost
 from tests.lab.lab import Lab
 from tests.lab.processes import LabProcess
 from tests.lab.smi import App, Gpu, NvidiaSmi
+from tests.lab.terminals import Terminal
 
-__all__ = ["App", "Gpu", "Lab", "LabError", "LabHost", "LabNeedsRoot", "LabProcess", "NvidiaSmi"]
+__all__ = [
+    "App",
+    "Gpu",
+    "Lab",
+    "LabError",
+    "LabHost",
+    "LabNeedsRoot",
+    "LabProcess",
+    "NvidiaSmi",
+    "Terminal",
+]

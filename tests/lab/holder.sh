@@ -20,17 +20,17 @@ mount -t devpts -o newinstance,mode=620,ptmxmode=666,gid="$(getent group tty | c
     devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t tmpfs -o mode=755 tmpfs /var/log
-mount -t tmpfs -o mode=1777 tmpfs /var/tmp
 
-# The host's directory may lie below /tmp, which becomes the host's own.
+# The lab's directory lies below one of those that become the host's own.
 mkdir /run/lab
 mount --bind "$dir" /run/lab
+if [ -n "$homes" ]; then mount --bind "$homes" /home; else mount -t tmpfs -o mode=755 tmpfs /home; fi
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mkdir -p "$dir"
 mount --move /run/lab "$dir"
 rmdir /run/lab
 
-if [ -n "$homes" ]; then mount --bind "$homes" /home; else mount -t tmpfs -o mode=755 tmpfs /home; fi
 mount --bind "$dir/etc/machine-id" /etc/machine-id
 mount --bind "$dir/etc/group" /etc/group
 mount --bind "$dir/etc/boot_id" /proc/sys/kernel/random/boot_id

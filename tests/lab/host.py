@@ -1,4 +1,4 @@
-"""One lab host: an sshd on its own address, with all that makes it look like a machine."""
+"""One lab host: who may log in, what runs there, and what can happen to it."""
 
 import os
 import pwd
@@ -13,26 +13,17 @@ from pathlib import Path
 from tests.lab import accounts, keys
 from tests.lab.errors import LabError, LabNeedsRoot
 from tests.lab.files import write_atomically
-from tests.lab.processes import (
-    LabProcess,
-    command_name,
-    descendants,
-    is_alive,
-    pids_in_mount_namespace,
-    read_link,
-    send,
-    sleeper,
-    wait_until,
-)
+from tests.lab.machine import Machine
+from tests.lab.processes import LabProcess, read_link, send, sleeper, wait_until
 from tests.lab.smi import NvidiaSmi
 from tests.lab.smi_render import LAB_NAMESPACE, App, gpu_uuid
-from tests.lab.sshd import SSHD, sshd_config
+from tests.lab.sshd import sshd_config
+from tests.lab.terminals import Terminal
 
-HERE = Path(__file__).parent
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class LabHost:
+class LabHost(Machine):
     """A host of the lab, made by `Lab`.
 
     With root it is isolated: hostname, machine-id, boot id, /run, /tmp, /var/log, terminals and
@@ -59,19 +50,15 @@ class LabHost:
         log_level: str = "VERBOSE",
         host_key_kinds: Sequence[str] = ("ed25519",),
     ) -> None:
-        self.name, self.address, self.port, self.directory = name, address, port, directory
+        homes = None if own_homes else shared_homes
+        super().__init__(name=name, directory=directory, homes=homes, utmp=utmp)
+        self.address, self.port = address, port
         self.users, self.observer = tuple(users), observer
         self.observing_key, self.acting_key = observing_key, acting_key
         self.personal_keys = personal_keys
-        self.isolated = os.geteuid() == 0
-        self._homes = "" if own_homes else str(shared_homes)
-        self._utmp, self._observer_in_tty = utmp, observer_in_tty
-        self._log_level, self._host_key_kinds = log_level, tuple(host_key_kinds)
-        self._holder: subprocess.Popen[bytes] | None = None
-        self._listener: subprocess.Popen[bytes] | None = None
-        self._left_sessions: set[int] = set()
-        self._processes: list[LabProcess] = []
-        self._log_start = 0
+        self._observer_in_tty, self._log_level = observer_in_tty, log_level
+        self._host_key_kinds = tuple(host_key_kinds)
+        self._terminals: list[Terminal] = []
         directory.mkdir()
         self.smi = NvidiaSmi(host=name, directory=directory, gpus=gpus)
 
@@ -96,17 +83,46 @@ class LabHost:
     def down(self) -> None:
         """End everything that runs on the host."""
         self.stop()
-        if self._holder is None:
-            send(self._other_pids(), signal.SIGKILL)
-        else:
-            self._kill_all()
-            assert self._holder.stdin is not None
-            self._holder.stdin.close()
-            self._holder.wait(10)
-            self._holder = None
+        self._end_everything()
+        self._release()
+
+    def _end_everything(self) -> None:
+        """End all but the listener."""
+        self._kill_all()
+        for terminal in self._terminals:
+            terminal.close()
+        self._terminals.clear()
         for process in self._processes:
             process.end()
         self._processes.clear()
+
+    def reboot(self) -> None:
+        """End all that runs on the host, listener included, and start with a new boot id."""
+        if not self.isolated:
+            raise LabNeedsRoot("only root can give a lab host another boot id")
+        self.stop()
+        self._end_everything()
+        self._forget_files()
+        self._write_boot_id()
+        self.start()
+
+    def reset(self) -> None:
+        """End what tests left behind: processes, sessions, faults, files, keys, log.
+
+        Host key and boot id stay as they are.
+        """
+        if self._listener is None:
+            self.start()
+        self._end_everything()
+        self.resume()
+        self.smi.reset()
+        self.restore_keys()
+        self.set_observer_in_tty(self._observer_in_tty)
+        if self.isolated:
+            self._forget_files()
+            for user in self.accounts:
+                self._empty(f"home/{user}")
+        self.forget_log()
 
     def _write_identity(self) -> None:
         machine = uuid.uuid5(LAB_NAMESPACE, f"{self.name} at {self.address}").hex
@@ -128,27 +144,6 @@ class LabHost:
             log_level=self._log_level,
         )
 
-    def _hold(self) -> None:
-        for needed in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
-            if not Path(needed).exists():
-                raise LabError(f"this machine has no {needed} that a lab host could replace")
-        arguments = [self.name, str(self.directory), self._homes, str(int(self._utmp))]
-        unshare = ["unshare", "--mount", "--uts", "--propagation", "private"]
-        with (self.directory / "holder.log").open("wb") as log:
-            self._holder = subprocess.Popen(
-                [*unshare, "sh", str(HERE / "holder.sh"), *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cwd="/",
-                start_new_session=True,
-            )
-        assert self._holder.stdout is not None
-        with self._holder.stdout as said:
-            if said.readline() != b"ready\n":
-                why = (self.directory / "holder.log").read_text(errors="replace").strip()
-                raise LabError(f"{self.name} could not be furnished: {why}")
-
     def _make_homes(self) -> None:
         for user in self.accounts:
             home = self.root / "home" / user
@@ -160,11 +155,6 @@ class LabHost:
     @property
     def accounts(self) -> tuple[str, ...]:
         return (*self.users, self.observer)
-
-    @property
-    def root(self) -> Path:
-        """The host's file system, seen from outside."""
-        return Path(f"/proc/{self._holder.pid}/root") if self._holder else Path("/")
 
     @property
     def path(self) -> str:
@@ -242,11 +232,6 @@ class LabHost:
 
     # Running things
 
-    def _inside(self) -> list[str]:
-        if self._holder is None:
-            return []
-        return ["nsenter", f"--target={self._holder.pid}", "--mount", "--uts"]
-
     def _as(self, user: str) -> list[str]:
         if self.isolated:
             return [
@@ -278,11 +263,19 @@ class LabHost:
         )
 
     def ssh_command(
-        self, user: str, *, key: Path | None = None, options: Sequence[str] = ()
+        self,
+        user: str,
+        *,
+        key: Path | None = None,
+        known_hosts: str | None = None,
+        options: Sequence[str] = (),
     ) -> list[str]:
-        """The OpenSSH client's command line up to the address, with the present host key pinned."""
+        """The OpenSSH client's command line up to the address.
+
+        key: the person's own by default. known_hosts: by default pins the present host keys.
+        """
         known = self.directory / "known_hosts"
-        write_atomically(known, self.known_hosts)
+        write_atomically(known, self.known_hosts if known_hosts is None else known_hosts)
         settings = [
             f"UserKnownHostsFile={known}",
             "GlobalKnownHostsFile=/dev/null",
@@ -293,21 +286,9 @@ class LabHost:
             "ConnectTimeout=5",
             "LogLevel=ERROR",
         ]
-        arguments = [part for setting in settings for part in ("-o", setting)]
-        identity = str(key or self.personal_keys[user])
-        target = f"{user}@{self.address}"
-        return [
-            "ssh",
-            "-F",
-            "none",
-            *arguments,
-            *options,
-            "-i",
-            identity,
-            "-p",
-            str(self.port),
-            target,
-        ]
+        command = ["ssh", "-F", "none", *options, "-i", str(key or self.personal_keys[user])]
+        command += [part for setting in settings for part in ("-o", setting)]
+        return [*command, "-p", str(self.port), f"{user}@{self.address}"]
 
     def ssh(
         self,
@@ -315,13 +296,13 @@ class LabHost:
         command: str,
         *,
         key: Path | None = None,
+        known_hosts: str | None = None,
         stdin: str = "",
         seconds: float = 30,
-        options: Sequence[str] = (),
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command through the OpenSSH client, by default with the person's own key."""
+        """Run a command through the OpenSSH client; see `ssh_command`."""
         return subprocess.run(
-            [*self.ssh_command(user, key=key, options=options), command],
+            [*self.ssh_command(user, key=key, known_hosts=known_hosts), command],
             input=stdin,
             capture_output=True,
             text=True,
@@ -329,6 +310,13 @@ class LabHost:
             timeout=seconds,
             check=False,
         )
+
+    def open_terminal(self, *, user: str) -> Terminal:
+        """Log a person in as by hand, with a real terminal and a shell."""
+        devices = self.root / "dev" if self.isolated else Path("/dev")
+        terminal = Terminal(self.ssh_command(user, options=["-tt"]), devices=devices)
+        self._terminals.append(terminal)
+        return terminal
 
     def start_process(
         self,
@@ -382,86 +370,6 @@ class LabHost:
             path.write_bytes(sleeper())
             path.chmod(0o755)
         return path
-
-    # The listener and its sessions
-
-    def start(self) -> None:
-        """Start the listener."""
-        if self._listener is not None:
-            raise LabError(f"the listener of {self.name} runs already")
-        known = self.log_text(everything=True).count("Server listening")
-        command = [SSHD, "-D", "-f", str(self.directory / "sshd_config"), "-E", str(self.log_path)]
-        self._listener = subprocess.Popen(
-            [*self._inside(), *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
-        wait_until(lambda: self._listens(known), f"sshd of {self.name} listens")
-
-    def _listens(self, known: int) -> bool:
-        assert self._listener is not None
-        if self._listener.poll() is not None:
-            self._listener = None
-            raise LabError(f"sshd of {self.name} did not start: {self.log_text(everything=True)}")
-        return self.log_text(everything=True).count("Server listening") > known
-
-    def stop(self) -> None:
-        """Take away the listener: new connections are refused, sessions stay."""
-        if self._listener is None:
-            return
-        self._left_sessions |= self._session_pids()
-        self._listener.kill()
-        self._listener.wait()
-        self._listener = None
-
-    def _other_pids(self) -> set[int]:
-        """Processes of the host besides listener and holder."""
-        if self._holder is not None:
-            own = read_link(self._holder.pid, "ns/mnt")
-            # None: the holder has ended, and with it the host.
-            pids = pids_in_mount_namespace(own) if own else set()
-            pids.discard(self._holder.pid)
-        else:
-            roots = {pid for pid in self._left_sessions if is_alive(pid)}
-            roots |= {self._listener.pid} if self._listener else set()
-            roots |= {process.pid for process in self._processes if process.is_running}
-            pids = descendants(roots)
-        if self._listener is not None:
-            pids.discard(self._listener.pid)
-        return pids
-
-    def _session_pids(self) -> set[int]:
-        return {pid for pid in self._other_pids() if command_name(pid).startswith("sshd")}
-
-    def _kill_all(self) -> None:
-        """Kill until nothing is left: a process may have had a child at the last moment."""
-
-        def nothing_left() -> bool:
-            pids = {pid for pid in self._other_pids() if is_alive(pid)}
-            send(pids, signal.SIGKILL)
-            return not pids
-
-        wait_until(nothing_left, f"all processes of {self.name} have ended")
-
-    # Log
-
-    @property
-    def log_path(self) -> Path:
-        return self.directory / "sshd.log"
-
-    def log_text(self, *, everything: bool = False) -> str:
-        """What sshd has logged since the start or the last `forget_log`; everything: ever."""
-        if not self.log_path.exists():
-            return ""
-        with self.log_path.open("rb") as log:
-            log.seek(0 if everything else self._log_start)
-            return log.read().decode(errors="replace")
-
-    def forget_log(self) -> None:
-        self._log_start = self.log_path.stat().st_size
 
 
 def _ids(user: str) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def make_key(path: Path, *, kind: str = "ed25519", comment: str = "lab") -> Path:
-    """Write a new private key (0600) to path, replacing an old one, and its public key beside it."""
+    """Write a new private key (0600) to path, in place of an old one, and its public key beside."""
     path.unlink(missing_ok=True)
     command = ["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", comment, "-f", str(path)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)

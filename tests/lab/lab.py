@@ -137,6 +137,10 @@ class Lab:
         for result in results:
             result.result()
 
+    def reset(self) -> None:
+        """Bring all hosts back to how they were at the start; see `LabHost.reset`."""
+        self._each(LabHost.reset)
+
     def close(self) -> None:
         """End all hosts and remove their files. The accounts stay, for the next lab."""
         try:

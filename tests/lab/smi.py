@@ -172,8 +172,8 @@ class NvidiaSmi:
 
     def library_missing(self) -> None:
         self.say(
-            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that "
-            "the NVIDIA Display Driver is properly installed and present in your system.\n"
+            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure "
+            "that the NVIDIA Display Driver is properly installed and present in your system.\n"
             "Please also try adding directory that contains libnvidia-ml.so to your system PATH.\n",
             status=12,
         )

@@ -247,7 +247,8 @@ def _human_rows(gpu: Gpu, apps: Sequence[App]) -> str:
 
 def _human_processes(apps: Sequence[App]) -> str:
     rows = [
-        f"{app.gpu:>4}   N/A  N/A {app.pid:>10} {app.type:>6}   {app.name:<36.36}{app.memory:>12}MiB"
+        f"{app.gpu:>4}   N/A  N/A {app.pid:>10} {app.type:>6}   {app.name:<36.36}"
+        f"{app.memory:>12}MiB"
         for app in apps
     ]
     lines = [
