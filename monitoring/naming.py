@@ -58,3 +58,8 @@ def printable(text: str, limit: int = 200) -> str:
     """Text from a host or a person, safe to print: unsafe characters replaced, cut to the limit."""
     cleaned = _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
+
+
+def printable_lines(text: str, limit: int = 200) -> list[str]:
+    """The lines of a text from a host, each made safe to print."""
+    return [printable(line, limit) for line in text.splitlines()]

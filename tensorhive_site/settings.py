@@ -278,7 +278,6 @@ OWN_PROCESSES = ["jobs.services.following.own_processes"]
 # What `monitoring.requests` runs in the actions cluster: kind -> dotted path of the handler.
 REQUEST_HANDLERS = {
     "check_host": "monitoring.services.checking.handle_check",
-    "fetch_host_key": "monitoring.services.checking.handle_fetch_key",
     "read_log": "jobs.services.logs.handle_read_log",
 }
 

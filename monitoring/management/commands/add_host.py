@@ -1,0 +1,79 @@
+"""Add a host from the command line."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from monitoring.models import Host
+from monitoring.services import checking, host_keys, hosts
+
+
+class Command(BaseCommand):
+    help = (
+        "Add a host and show the fingerprint of its key. Nothing logs in there until the key is"
+        " accepted: with --accept-key, or in the console."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--address", required=True, help="host name or IP address")
+        parser.add_argument("--port", type=int, default=22)
+        parser.add_argument("--user", required=True, help="the observing account there")
+        parser.add_argument("--jump", metavar="USER@HOST:PORT", help="a host to go through")
+        parser.add_argument(
+            "--accept-key", action="store_true", help="trust the key that the host offers now"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        host = self._added(options)
+        report = self._look(host, accept=options["accept_key"])
+        for finding in report.findings:
+            mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
+            self.stdout.write(f"{mark}  {finding.name}: {finding.text}")
+        if not report.ok:
+            raise CommandError(self._what_now(host), returncode=1)
+        self.stdout.write(f"{host.name} is watched from now on.")
+
+    def _added(self, options: dict[str, Any]) -> Host:
+        try:
+            jump = hosts.parse_jump(options["jump"]) if options["jump"] else {}
+            return hosts.add(
+                actor=None,
+                name=options["name"],
+                address=options["address"],
+                port=options["port"],
+                user=options["user"],
+                **jump,
+            )
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+
+    def _look(self, host: Host, *, accept: bool) -> checking.Report:
+        report = checking.fetch_keys(host)
+        # Twice where there is a jump host: its key opens the way to the host's own.
+        for _ in range(2 if host.jump_address else 1):
+            if not accept or not host_keys.accept_all_pending(host, actor=None):
+                break
+            report = checking.check(host)
+        else:
+            return report
+        self._mark_key_unknown(host)
+        return report
+
+    @staticmethod
+    def _mark_key_unknown(host: Host) -> None:
+        if keys := host_keys.pending(host):
+            hosts.set_key_unknown(host, keys[0])
+
+    @staticmethod
+    def _what_now(host: Host) -> str:
+        if host_keys.pending(host):
+            return (
+                f"{host.name} is stored, but nothing logs in there until an administrator accepts"
+                f" its key: in the console, or delete it and add it again with --accept-key."
+            )
+        return f"{host.name} is stored but cannot be watched yet; it is tried again by itself."
