@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.lab.errors import LabError, LabNeedsRoot
 
 MARK = "tensorhive lab account"
-LOCK = Path("/run/lock/tensorhive-lab-accounts")
+LOCK = Path("/run/tensorhive-lab-accounts.lock")
 
 
 @contextmanager
@@ -35,8 +35,7 @@ def ensure(names: Iterable[str]) -> None:
 
     Raises LabError when a name belongs to an account that the lab did not make.
     """
-    if os.geteuid() != 0:
-        raise LabNeedsRoot("only root can create the accounts of a lab")
+    _require_root()
     with _one_at_a_time():
         for name in names:
             account = _find(name)
@@ -44,6 +43,11 @@ def ensure(names: Iterable[str]) -> None:
                 _create(name)
             elif account.pw_gecos != MARK:
                 raise LabError(f"the account {name} exists and was not made by the lab")
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise LabNeedsRoot("only root can make and remove the accounts of a lab")
 
 
 def _create(name: str) -> None:
@@ -62,13 +66,15 @@ def made_by_the_lab() -> list[str]:
     return [account.pw_name for account in pwd.getpwall() if account.pw_gecos == MARK]
 
 
-def remove() -> list[str]:
-    """Remove all accounts that labs made, and return their names. No lab may run."""
+def remove(names: Iterable[str] | None = None) -> list[str]:
+    """Remove these accounts, or all, as far as labs made them; return the names. No lab may run."""
+    _require_root()
     with _one_at_a_time():
-        names = made_by_the_lab()
-        for name in names:
+        wanted = None if names is None else set(names)
+        removed = [name for name in made_by_the_lab() if wanted is None or name in wanted]
+        for name in removed:
             _run(["userdel", name])
-    return names
+    return removed
 
 
 def group_file(*, tty_members: Iterable[str]) -> str:

@@ -4,17 +4,15 @@ import os
 import pwd
 import re
 import shlex
-import signal
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from tests.lab import accounts, keys
 from tests.lab.errors import LabError, LabNeedsRoot
-from tests.lab.files import write_atomically
-from tests.lab.machine import Machine
-from tests.lab.processes import LabProcess, read_link, send, sleeper, wait_until
+from tests.lab.logins import Logins
+from tests.lab.processes import LabProcess, read_link, sleeper, wait_until
 from tests.lab.smi import NvidiaSmi
 from tests.lab.smi_render import LAB_NAMESPACE, App, gpu_uuid
 from tests.lab.sshd import sshd_config
@@ -23,7 +21,7 @@ from tests.lab.terminals import Terminal
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class LabHost(Machine):
+class LabHost(Logins):
     """A host of the lab, made by `Lab`.
 
     With root it is isolated: hostname, machine-id, boot id, /run, /tmp, /var/log, terminals and
@@ -50,16 +48,28 @@ class LabHost(Machine):
         log_level: str = "VERBOSE",
         host_key_kinds: Sequence[str] = ("ed25519",),
     ) -> None:
-        homes = None if own_homes else shared_homes
-        super().__init__(name=name, directory=directory, homes=homes, utmp=utmp)
-        self.address, self.port = address, port
-        self.users, self.observer = tuple(users), observer
-        self.observing_key, self.acting_key = observing_key, acting_key
-        self.personal_keys = personal_keys
+        super().__init__(
+            name=name,
+            address=address,
+            port=port,
+            directory=directory,
+            homes=None if own_homes else shared_homes,
+            utmp=utmp,
+            users=users,
+            observer=observer,
+            observing_key=observing_key,
+            acting_key=acting_key,
+            personal_keys=personal_keys,
+            host_key_kinds=host_key_kinds,
+        )
         self._observer_in_tty, self._log_level = observer_in_tty, log_level
-        self._host_key_kinds = tuple(host_key_kinds)
         self._terminals: list[Terminal] = []
-        directory.mkdir()
+        for part in (".", "etc", "keys", "programs"):
+            (directory / part).mkdir()
+        # Other programs are links to this one; see `NvidiaSmi.install`.
+        self._sleeper = directory / "programs" / ".sleeper"
+        self._sleeper.write_bytes(sleeper())
+        self._sleeper.chmod(0o755)
         self.smi = NvidiaSmi(host=name, directory=directory, gpus=gpus)
 
     def __repr__(self) -> str:
@@ -69,8 +79,6 @@ class LabHost(Machine):
 
     def up(self) -> None:
         """Furnish the host and start its listener."""
-        for part in ("etc", "keys", "programs"):
-            (self.directory / part).mkdir()
         self._write_identity()
         self._make_host_keys()
         self.restore_keys()
@@ -153,10 +161,6 @@ class LabHost(Machine):
     # Where things are
 
     @property
-    def accounts(self) -> tuple[str, ...]:
-        return (*self.users, self.observer)
-
-    @property
     def path(self) -> str:
         """PATH of those who log in."""
         return f"{self.directory / 'bin'}:{SYSTEM_PATH}"
@@ -171,64 +175,6 @@ class LabHost(Machine):
 
     def gpu_uuid(self, index: int) -> str:
         return gpu_uuid(self.name, index)
-
-    # Host keys
-
-    def _host_key_paths(self) -> list[Path]:
-        return [self.directory / f"ssh_host_{kind}_key" for kind in self._host_key_kinds]
-
-    def _make_host_keys(self) -> None:
-        for kind, path in zip(self._host_key_kinds, self._host_key_paths(), strict=True):
-            keys.make_key(path, kind=kind, comment=self.name)
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA256:… of the host's first key."""
-        return keys.fingerprint(self._host_key_paths()[0])
-
-    @property
-    def public_keys(self) -> list[str]:
-        """The host's public keys, as "ssh-ed25519 AAAA…"."""
-        return [" ".join(keys.public_line(p).split()[:2]) for p in self._host_key_paths()]
-
-    @property
-    def known_hosts(self) -> str:
-        """Lines that pin the present keys."""
-        return "".join(f"[{self.address}]:{self.port} {key}\n" for key in self.public_keys)
-
-    def change_key(self) -> None:
-        """New host keys, met by new connections; sessions stay."""
-        self._make_host_keys()
-        if self._listener is not None:
-            self.stop()
-            self.start()
-
-    # Who may log in
-
-    def restore_keys(self) -> None:
-        """The observing key for the observer, the acting and a personal key for the others."""
-        for user in self.accounts:
-            role = self.observing_key if user == self.observer else self.acting_key
-            self.authorize(user, role, self.personal_keys[user], add=False)
-
-    def authorize(self, user: str, *private_keys: Path | str, add: bool = True) -> None:
-        """Let in who holds these keys, given as private key files or as lines of authorized_keys;
-        add=False: and nobody else."""
-        path = self.directory / "keys" / user
-        lines = path.read_text().splitlines() if add and path.exists() else []
-        for key in private_keys:
-            lines.append(keys.public_line(key) if isinstance(key, Path) else key.strip())
-        write_atomically(path, "".join(f"{line}\n" for line in lines))
-
-    def revoke_key(self, user: str) -> None:
-        """Take the product's key (observing or acting) from the account; the personal one stays."""
-        self.authorize(user, self.personal_keys[user], add=False)
-
-    def set_observer_in_tty(self, member: bool) -> None:
-        """Whether the observer belongs to group tty on this host, from its next login on."""
-        if self.isolated:
-            members = [self.observer] if member else []
-            (self.directory / "etc" / "group").write_text(accounts.group_file(tty_members=members))
 
     # Running things
 
@@ -260,55 +206,6 @@ class LabHost(Machine):
             check=False,
             cwd="/",
             env=environment,
-        )
-
-    def ssh_command(
-        self,
-        user: str,
-        *,
-        key: Path | None = None,
-        known_hosts: str | None = None,
-        options: Sequence[str] = (),
-    ) -> list[str]:
-        """The OpenSSH client's command line up to the address.
-
-        key: the person's own by default. known_hosts: by default pins the present host keys.
-        """
-        known = self.directory / "known_hosts"
-        write_atomically(known, self.known_hosts if known_hosts is None else known_hosts)
-        settings = [
-            f"UserKnownHostsFile={known}",
-            "GlobalKnownHostsFile=/dev/null",
-            "StrictHostKeyChecking=yes",
-            "IdentitiesOnly=yes",
-            "IdentityAgent=none",
-            "BatchMode=yes",
-            "ConnectTimeout=5",
-            "LogLevel=ERROR",
-        ]
-        command = ["ssh", "-F", "none", *options, "-i", str(key or self.personal_keys[user])]
-        command += [part for setting in settings for part in ("-o", setting)]
-        return [*command, "-p", str(self.port), f"{user}@{self.address}"]
-
-    def ssh(
-        self,
-        user: str,
-        command: str,
-        *,
-        key: Path | None = None,
-        known_hosts: str | None = None,
-        stdin: str = "",
-        seconds: float = 30,
-    ) -> "subprocess.CompletedProcess[str]":
-        """Run a command through the OpenSSH client; see `ssh_command`."""
-        return subprocess.run(
-            [*self.ssh_command(user, key=key, known_hosts=known_hosts), command],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
         )
 
     def open_terminal(self, *, user: str) -> Terminal:
@@ -366,9 +263,8 @@ class LabHost(Machine):
         """The sleeping program under a name; the kernel takes the process's name from it."""
         safe = re.sub(r"[/\0]", "_", name.rsplit("/", 1)[-1]) or "_"
         path = self.directory / "programs" / safe
-        if not path.exists():
-            path.write_bytes(sleeper())
-            path.chmod(0o755)
+        with suppress(FileExistsError):
+            path.hardlink_to(self._sleeper)
         return path
 
 

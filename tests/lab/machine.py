@@ -62,15 +62,21 @@ class Machine:
                 why = (self.directory / "holder.log").read_text(errors="replace").strip()
                 raise LabError(f"{self.name} could not be furnished: {why}")
 
+    def _namespace(self) -> str | None:
+        """The host's mount namespace as /proc names it; None when it has none (any more).
+
+        Never the machine's own: what belongs to this namespace gets killed and emptied.
+        """
+        theirs = read_link(self._holder.pid, "ns/mnt") if self._holder else None
+        return None if theirs == read_link(os.getpid(), "ns/mnt") else theirs
+
     @property
     def root(self) -> Path:
         """The host's file system, seen from outside. Raises LabNeedsRoot when it has none."""
-        if self._holder is None:
+        if not self.isolated:
             raise LabNeedsRoot(f"{self.name} has no file system of its own without root")
-        theirs = read_link(self._holder.pid, "ns/mnt")
-        # What is emptied below must never be the machine's own.
-        if theirs is None or theirs == read_link(os.getpid(), "ns/mnt"):
-            raise LabError(f"the namespaces of {self.name} have ended")
+        if self._holder is None or self._namespace() is None:
+            raise LabError(f"{self.name} is not up")
         return Path(f"/proc/{self._holder.pid}/root")
 
     def _inside(self) -> list[str]:
@@ -100,7 +106,7 @@ class Machine:
 
     def _forget_files(self) -> None:
         """As after a start of the machine: nothing in /tmp and /run, nobody logged in."""
-        for name in ("tmp", "var/tmp", "dev/shm", "run/lock", "run/screen", "run/user"):  # noqa: S108
+        for name in ("tmp", "var/tmp", "dev/shm", "run/lock", "run/screen", "run/user"):
             self._empty(name)
         if self._utmp:
             (self.root / "run/utmp").write_bytes(b"")
@@ -141,19 +147,22 @@ class Machine:
 
     def _other_pids(self) -> set[int]:
         """Processes of the host besides listener and holder."""
-        if self._holder is not None:
-            own = read_link(self._holder.pid, "ns/mnt")
-            # None: the holder has ended, and with it the host.
-            pids = pids_in_mount_namespace(own) if own else set()
-            pids.discard(self._holder.pid)
+        if self.isolated:
+            namespace = self._namespace()
+            pids = pids_in_mount_namespace(namespace) if namespace else set()
         else:
             roots = {pid for pid in self._left_sessions if is_alive(pid)}
             roots |= {self._listener.pid} if self._listener else set()
             roots |= {process.pid for process in self._processes if process.is_running}
             pids = descendants(roots)
-        if self._listener is not None:
-            pids.discard(self._listener.pid)
-        return pids
+        return pids - {popen.pid for popen in (self._holder, self._listener) if popen}
+
+    def pids(self) -> set[int]:
+        """All that runs on the host besides its listener: sessions, jobs, GPU processes.
+
+        Without root only what stems from sessions and `start_process`.
+        """
+        return {pid for pid in self._other_pids() if is_alive(pid)}
 
     def _session_pids(self) -> set[int]:
         return {pid for pid in self._other_pids() if command_name(pid).startswith("sshd")}
@@ -194,7 +203,7 @@ class Machine:
         """Kill until nothing is left: a process may have had a child at the last moment."""
 
         def nothing_left() -> bool:
-            pids = {pid for pid in self._other_pids() if is_alive(pid)}
+            pids = self.pids()
             send(pids, signal.SIGKILL)
             return not pids
 

@@ -43,9 +43,9 @@ class NvidiaSmi:
     def _install(self) -> None:
         self.directory.mkdir()
         self.program.parent.mkdir()
-        self.install()
-        for script in ("csv.awk", "pmon.awk"):
+        for script in ("nvidia_smi.sh", "csv.awk", "pmon.awk"):
             shutil.copyfile(HERE / script, self.directory / script)
+        (self.directory / "nvidia_smi.sh").chmod(0o755)
         self._starts = self.directory / "starts"
         self._starts.touch()
         # Every account of the host appends to it.
@@ -194,11 +194,13 @@ class NvidiaSmi:
 
     def uninstall(self) -> None:
         """No nvidia-smi on the PATH any more."""
-        self.program.unlink()
+        self.program.unlink(missing_ok=True)
 
     def install(self) -> None:
-        shutil.copyfile(HERE / "nvidia_smi.sh", self.program)
-        self.program.chmod(0o755)
+        """Put it on the PATH (again)."""
+        # A link, since a file just written may be "busy" while other threads start programs.
+        if not self.program.exists():
+            self.program.hardlink_to(self.directory / "nvidia_smi.sh")
 
     def _fault(self, only: str | None, **variables: str) -> None:
         if only is not None and only not in KINDS:
