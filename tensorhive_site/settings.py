@@ -274,10 +274,12 @@ WARNING_REPEAT = dt.timedelta(minutes=env.int("WARNING_REPEAT_MINUTES", default=
 AFTER_PROBE = ["reservations.services.enforcing.after_probe", "jobs.services.following.after_probe"]
 AFTER_ACCESS_CHANGE: list[str] = []
 GPU_CONTEXT = ["reservations.services.context.gpu_context"]
+PEOPLE_BY_LOGIN = ["accounts.people.people_by_login"]
 OWN_PROCESSES = ["jobs.services.following.own_processes"]
 # What `monitoring.requests` runs in the actions cluster: kind -> dotted path of the handler.
 REQUEST_HANDLERS = {
     "check_host": "monitoring.services.checking.handle_check",
+    "warn_terminals": "reservations.services.warning.handle_warn",
     "read_log": "jobs.services.logs.handle_read_log",
 }
 
