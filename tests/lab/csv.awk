@@ -7,6 +7,7 @@ function chosen(    i) {
     for (i in id) if (id[i] == $(column["index"]) || id[i] == $(column["gpu_uuid"]) || id[i] == $(column["gpu_bus_id"])) return 1
     return 0
 }
+function computes() { return table == "gpus" || $(column["type"]) ~ /C/ }
 # The driver forgets a process that has ended; "keep" marks one that it still shows.
 function alive(    file, line, found) {
     if (table == "gpus" || $(column["keep"]) == "1") return 1
@@ -38,7 +39,7 @@ NR == 3 {
     next
 }
 $1 == "!" { print $2; next }
-chosen() && alive() {
+chosen() && computes() && alive() {
     line = ""
     for (i = 1; i <= count; i++) {
         value = want[i] == "timestamp" ? now : $(column[want[i]])

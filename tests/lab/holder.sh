@@ -6,6 +6,12 @@
 set -eu
 name=$1 dir=$2 homes=$3 utmp=$4
 
+# What follows would ruin the machine itself.
+if [ "$(readlink /proc/self/ns/mnt)" = "$(readlink "/proc/$PPID/ns/mnt")" ]; then
+    echo "no mount namespace of its own" >&2
+    exit 1
+fi
+
 screen_mode=$(stat -c %a /run/screen 2>/dev/null || echo 1777)
 printf '%s\n' "$name" > /proc/sys/kernel/hostname
 

@@ -16,7 +16,7 @@ from tests.lab.processes import LabProcess, read_link, sleeper, wait_until
 from tests.lab.smi import NvidiaSmi
 from tests.lab.smi_render import LAB_NAMESPACE, App, gpu_uuid
 from tests.lab.sshd import sshd_config
-from tests.lab.terminals import Terminal
+from tests.lab.terminals import Terminal, terminals_belong_to_group_tty
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -210,6 +210,10 @@ class LabHost(Logins):
 
     def open_terminal(self, *, user: str) -> Terminal:
         """Log a person in as by hand, with a real terminal and a shell."""
+        if not self.isolated and not terminals_belong_to_group_tty():
+            raise LabNeedsRoot(
+                "only root's sshd can hand out terminals: /dev/pts has no gid=tty here"
+            )
         devices = self.root / "dev" if self.isolated else Path("/dev")
         terminal = Terminal(self.ssh_command(user, options=["-tt"]), devices=devices)
         self._terminals.append(terminal)
@@ -275,5 +279,5 @@ def _ids(user: str) -> tuple[int, int]:
 
 def _exec_as(program: Path, arguments: Sequence[str]) -> list[str]:
     """A command that becomes the program with any arguments, the name it is called by included."""
-    script = 'program=$1 name=$2; shift 2; unset PWD OLDPWD SHLVL; exec -a "$name" "$program" "$@"'
-    return ["/bin/bash", "-c", script, "bash", str(program), *arguments]
+    # A shell would add variables of its own to the environment.
+    return ["perl", "-e", "my $program = shift; exec {$program} @ARGV", str(program), *arguments]

@@ -223,5 +223,10 @@ class Machine:
             log.seek(0 if everything else self._log_start)
             return log.read().decode(errors="replace")
 
+    def authentication_attempts(self) -> list[str]:
+        """Lines of `log_text` that show somebody trying to log in, successfully or not."""
+        signs = ("Accepted ", "Failed ", "Postponed ", "authenticating user", "invalid user")
+        return [line for line in self.log_text().splitlines() if any(s in line for s in signs)]
+
     def forget_log(self) -> None:
         self._log_start = self.log_path.stat().st_size

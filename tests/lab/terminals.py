@@ -1,5 +1,6 @@
 """People at terminals: the OpenSSH client on a pseudo-terminal whose other side the test reads."""
 
+import grp
 import os
 import pty
 import select
@@ -15,6 +16,16 @@ from tests.lab.errors import LabError
 
 # Tells its name, then becomes the shell that a person would get.
 LOGIN = 'tty; exec "$SHELL" -i'
+
+
+def terminals_belong_to_group_tty() -> bool:
+    """Whether /dev/pts is mounted as usual, with gid=tty; else only root can make it so."""
+    master, slave = pty.openpty()
+    try:
+        return os.fstat(slave).st_gid == grp.getgrnam("tty").gr_gid
+    finally:
+        os.close(master)
+        os.close(slave)
 
 
 class Terminal:
