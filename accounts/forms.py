@@ -7,19 +7,16 @@ from functools import cache
 
 from django import forms
 
-_REGIONS = frozenset(
-    "Africa America Antarctica Arctic Asia Atlantic Australia Europe Indian Pacific".split()
+_REGIONS = (
+    *("Africa/", "America/", "Antarctica/", "Arctic/", "Asia/"),
+    *("Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/"),
 )
 
 
 @cache
 def time_zones() -> list[tuple[str, str]]:
     """The zones a person would look for: `Region/City` and UTC, without the old aliases."""
-    cities = [
-        name
-        for name in zoneinfo.available_timezones()
-        if "/" in name and name.split("/")[0] in _REGIONS
-    ]
+    cities = [name for name in zoneinfo.available_timezones() if name.startswith(_REGIONS)]
     return [(name, name.replace("_", " ")) for name in ["UTC", *sorted(cities)]]
 
 

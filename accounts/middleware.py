@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +17,8 @@ class TimeZoneMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path.startswith("/api/"):
-            return self.get_response(request)
+            # DRF writes moments in the current zone, and the API promises `Z`.
+            with timezone.override(dt.UTC):
+                return self.get_response(request)
         with timezone.override(zone_of(request.user)):
             return self.get_response(request)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm
@@ -12,6 +14,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 
 from accounts.forms import AccountForm
+from accounts.models import User
 from accounts.services import profile
 from monitoring import audit
 
@@ -19,12 +22,12 @@ from monitoring import audit
 @login_required
 def account(request: HttpRequest) -> HttpResponse:
     """Show the person's own account; a POST changes e-mail and time zone."""
+    user = cast(User, request.user)
     form = AccountForm(
-        request.POST or None,
-        initial={"email": request.user.email, "time_zone": request.user.time_zone},
+        request.POST or None, initial={"email": user.email, "time_zone": user.time_zone}
     )
     if request.method == "POST" and form.is_valid():
-        profile.change_own_details(user=request.user, **form.cleaned_data)
+        profile.change_own_details(user=user, **form.cleaned_data)
         messages.success(request, "Saved.")
         return redirect("account")
     return render(request, "accounts/account.html", {"form": form})

@@ -14,9 +14,11 @@ from rest_framework.routers import DefaultRouter
 from rest_framework.views import exception_handler
 
 from accounts import tokens
+from monitoring import api as monitoring_api
 
 router = DefaultRouter()
 router.include_root_view = True
+monitoring_api.register(router)
 
 urlpatterns = [
     path("auth/token/", tokens.LoginView.as_view(), name="token"),

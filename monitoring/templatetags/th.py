@@ -78,10 +78,11 @@ def importmap(context: template.Context) -> SafeString:
 def module_addresses() -> dict[str, str]:
     """Import name or plain address -> address to load, only where they differ."""
     storage: Any = staticfiles_storage
-    names = storage.hashed_files if isinstance(staticfiles_storage, ManifestFilesMixin) else {}
+    has_manifest = isinstance(staticfiles_storage, ManifestFilesMixin)
+    names: list[str] = sorted(storage.hashed_files) if has_manifest else []
     plain = {
         storage.base_url + name: storage.url(name)
-        for name in sorted(names)
+        for name in names
         if name.startswith("js/") and name.endswith(".js")
     }
     packages = {name: storage.url(path) for name, path in PACKAGES.items() if _is_there(path)}
