@@ -13,6 +13,7 @@ from tests.lab.processes import (
     descendants,
     is_alive,
     pids_in_mount_namespace,
+    pids_with_environment,
     read_link,
     send,
     wait_until,
@@ -154,13 +155,15 @@ class Machine:
             roots = {pid for pid in self._left_sessions if is_alive(pid)}
             roots |= {self._listener.pid} if self._listener else set()
             roots |= {process.pid for process in self._processes if process.is_running}
+            # The PATH on which they found nvidia-smi marks those that left their session.
+            roots |= pids_with_environment(bytes(self.directory / "bin"))
             pids = descendants(roots)
         return pids - {popen.pid for popen in (self._holder, self._listener) if popen}
 
     def pids(self) -> set[int]:
         """All that runs on the host besides its listener: sessions, jobs, GPU processes.
 
-        Without root only what stems from sessions and `start_process`.
+        Without root: what stems from sessions and `start_process`, unless it hid its origin.
         """
         return {pid for pid in self._other_pids() if is_alive(pid)}
 

@@ -67,6 +67,7 @@ delay= hang= said= flood= drip= status=
 [ -z "$delay" ] || sleep "$delay"
 case $hang in
     term) exec sleep infinity ;;
+    stuck) setsid sleep infinity & exec sleep infinity ;;
     kill) trap '' TERM INT HUP; exec sleep infinity ;;
 esac
 [ -z "$flood" ] || exec yes "$flood"

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.lab.errors import LabError
@@ -62,6 +63,17 @@ def read_link(pid: int, name: str) -> str | None:
 def pids_in_mount_namespace(name: str) -> set[int]:
     """name as /proc/PID/ns/mnt shows it."""
     return {pid for pid in all_pids() if read_link(pid, "ns/mnt") == name}
+
+
+def pids_with_environment(part: bytes) -> set[int]:
+    """Own processes whose environment, as they were started, contains these bytes."""
+    found = set()
+    for pid in all_pids():
+        # Other people's processes cannot be looked into, and ended ones are gone.
+        with suppress(OSError):
+            if part in Path(f"/proc/{pid}/environ").read_bytes():
+                found.add(pid)
+    return found
 
 
 def _stat(pid: int) -> list[str]:

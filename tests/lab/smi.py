@@ -7,7 +7,7 @@ import shutil
 import threading
 from pathlib import Path
 
-from tests.lab import smi_render
+from tests.lab import smi_panels, smi_render
 from tests.lab.files import write_atomically
 from tests.lab.smi_render import DRIVER, App, Gpu
 
@@ -107,8 +107,8 @@ class NvidiaSmi:
         self._write("gpus", smi_render.gpu_table(gpus, apps))
         self._write("apps", smi_render.app_table(gpus, apps))
         self._write("list", smi_render.gpu_list(gpus))
-        self._write("xml", smi_render.xml(gpus, apps))
-        self._write("table", smi_render.human_table(gpus, apps))
+        self._write("xml", smi_panels.xml(gpus, apps))
+        self._write("table", smi_panels.human_table(gpus, apps))
         self._write("help", smi_render.field_help())
 
     def _write(self, name: str, text: str) -> None:
@@ -135,9 +135,13 @@ class NvidiaSmi:
         """Answer late."""
         self._fault(only, delay=str(seconds))
 
-    def hang(self, *, ignore_term: bool = False, only: str | None = None) -> None:
-        """Never answer; with ignore_term only SIGKILL ends it."""
-        self._fault(only, hang="kill" if ignore_term else "term")
+    def hang(
+        self, *, ignore_term: bool = False, stuck: bool = False, only: str | None = None
+    ) -> None:
+        """Never answer. ignore_term: only SIGKILL ends it. stuck: as on a card in trouble, each
+        call leaves behind a process that holds the output open, whatever signal the call gets."""
+        how = "stuck" if stuck else "kill" if ignore_term else "term"
+        self._fault(only, hang=how)
 
     def flood(self, line: str = "all work and no play", *, only: str | None = None) -> None:
         """Print the line without end."""

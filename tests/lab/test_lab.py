@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,13 +22,6 @@ pytestmark = pytest.mark.lab
 def _needs_root() -> None:
     if os.geteuid() != 0:
         pytest.fail("the tests of the lab need root")
-
-
-@contextlib.contextmanager
-def silence() -> Iterator[None]:
-    """Inside, ssh gets no answer within two seconds."""
-    with pytest.raises(subprocess.TimeoutExpired):
-        yield
 
 
 def test_observer_logs_in_with_the_observing_key_and_people_with_the_acting_key(lab: Lab) -> None:
@@ -140,6 +133,28 @@ def test_process_that_ignores_term_ends_by_kill_alone(lab: Lab) -> None:
     assert process.ended_by == signal.SIGKILL
 
 
+def test_stuck_call_holds_the_channel_open_after_its_end(lab: Lab) -> None:
+    host = lab["gpu01"]
+    host.smi.hang(stuck=True)
+    command = [*host.ssh_command("bob"), "timeout -k 1 0.2 nvidia-smi -L; echo status $?"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "status 124\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            client.wait(1)
+        host.end_sessions()
+    assert len(host.pids()) == 1
+
+
+def test_a_host_can_be_the_way_to_another(lab: Lab) -> None:
+    first, second = lab
+    way = " ".join([*first.ssh_command("alice"), "-W", "%h:%p"])
+    command = second.ssh_command("bob", options=["-o", f"ProxyCommand={way}"])
+    done = subprocess.run([*command, "hostname"], capture_output=True, text=True, check=False)
+    assert done.stdout == "gpu02\n", done.stderr
+    assert "for alice" in first.log_text()
+
+
 def test_terminal_shows_what_others_write_to_it(lab: Lab) -> None:
     host = lab["gpu01"]
     bob, alice = host.open_terminal(user="bob"), host.open_terminal(user="alice")
@@ -178,84 +193,6 @@ def test_screen_sessions_live_on_the_host_they_were_started_on(lab: Lab) -> None
     assert lab["gpu01"].ssh("bob", "screen -dmS training sleep 60").returncode == 0
     assert ".training" in lab["gpu01"].ssh("bob", "screen -ls").stdout
     assert "No Sockets" in lab["gpu02"].ssh("bob", "screen -ls").stdout
-
-
-def test_stalled_host_accepts_connections_but_says_nothing_until_resumed(lab: Lab) -> None:
-    host = lab["gpu01"]
-    bob = host.open_terminal(user="bob")
-    bob.wait_for("$ ")
-    host.stall()
-    with silence():
-        host.ssh("bob", "true", seconds=2)
-    bob.type("echo $((6 * 7))\r")
-    assert bob.read_output(0.5) == ""
-    assert lab["gpu02"].ssh("bob", "true").returncode == 0
-    host.resume()
-    bob.wait_for("\r42\r\n")
-    assert host.ssh("bob", "true").returncode == 0
-
-
-def test_stopped_host_refuses_but_keeps_its_sessions(lab: Lab) -> None:
-    host = lab["gpu01"]
-    bob = host.open_terminal(user="bob")
-    host.stop()
-    assert "refused" in host.ssh("bob", "true").stderr
-    bob.type("echo $((6 * 7))\r")
-    bob.wait_for("\r42\r\n")
-    host.start()
-    assert host.ssh("bob", "true").returncode == 0
-
-
-@pytest.mark.parametrize("stalled", [False, True])
-def test_ended_sessions_are_closed_and_new_ones_begin(lab: Lab, stalled: bool) -> None:
-    host = lab["gpu01"]
-    bob = host.open_terminal(user="bob")
-    if stalled:
-        host.stall()
-    host.end_sessions()
-    wait_until(lambda: not bob.is_open, "bob's client has noticed")
-    assert host.sessions() == set()
-    host.resume()
-    assert host.ssh("bob", "true").returncode == 0
-
-
-def test_changed_key_is_met_by_new_connections_before_any_authentication(lab: Lab) -> None:
-    host = lab["gpu01"]
-    bob = host.open_terminal(user="bob")
-    pinned, fingerprint = host.known_hosts, host.fingerprint
-    host.change_key()
-    host.forget_log()
-    refused = host.ssh("bob", "true", known_hosts=pinned)
-    assert refused.returncode == 255
-    assert host.fingerprint in refused.stderr
-    assert host.fingerprint != fingerprint
-    assert host.authentication_attempts() == []
-    assert bob.is_open
-    assert host.ssh("bob", "true").returncode == 0
-    assert any("bob" in line for line in host.authentication_attempts())
-
-
-def test_refused_key_counts_as_attempt(lab: Lab) -> None:
-    host = lab["gpu01"]
-    host.ssh("bob", "true", key=lab.observing_key)
-    assert any("bob" in line for line in host.authentication_attempts())
-
-
-def test_rebooted_host_has_a_new_boot_id_and_nothing_of_what_ran(lab: Lab) -> None:
-    host = lab["gpu01"]
-    before = host.boot_id
-    bob = host.open_terminal(user="bob")
-    process = host.start_process(user="bob", gpu=0)
-    other = lab["gpu02"].start_process(user="bob", gpu=0)
-    host.ssh("bob", "screen -dmS training sleep 60; touch /tmp/mark ~/mark")
-    host.reboot()
-    assert not bob.is_open
-    assert not process.is_running
-    assert other.is_running
-    said = host.ssh("bob", "cat /proc/sys/kernel/random/boot_id; ls /tmp/mark; ls; screen -ls")
-    assert said.stdout.startswith(f"{host.boot_id}\nmark\nNo Sockets")
-    assert host.boot_id != before
-    assert host.smi.apps == []
 
 
 def test_reset_leaves_nothing_behind(lab: Lab) -> None:

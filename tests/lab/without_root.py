@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from tests.lab import Lab, LabNeedsRoot
-from tests.lab.processes import is_alive
+from tests.lab.processes import command_name, is_alive
 from tests.lab.terminals import terminals_belong_to_group_tty
 
 
@@ -46,8 +46,11 @@ def main() -> None:
             assert session.wait(10) == 255
             assert not host.sessions()
         host.resume()
+        host.ssh(me, "setsid sleep 60 >/dev/null 2>&1 </dev/null &")
+        assert any(command_name(pid) == "sleep" for pid in host.pids())
         lab.reset()
         assert not is_alive(process.pid)
+        assert not host.pids()
         assert host.ssh(me, "true").returncode == 0
         last = host.start_process(user=me)
     assert not is_alive(last.pid)
