@@ -37,7 +37,8 @@ In tests (fixtures `lab` and `fresh_lab` of tests.lab.fixtures) and benchmarks:
         host.log_text(); host.forget_log()       # sshd's own log: who tried to log in
 
         host.smi.set_gpu(1, utilization_percent=80, cells={"fan.speed": "[N/A]"})
-        host.smi.hang(stuck=True); host.smi.delay(1, only="pmon"); host.smi.no_driver(); host.smi.heal()
+        host.smi.hang(stuck=True); host.smi.delay(1, only="pmon")
+        host.smi.no_driver(); host.smi.heal()
         host.smi.starts()                        # the arguments of every call so far
 
         host.ssh("bob", "nvidia-smi -L").stdout  # through the OpenSSH client
