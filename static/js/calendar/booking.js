@@ -2,7 +2,7 @@
 
 import { ApiError } from "../http.js";
 import { element } from "./dom.js";
-import { stateAt } from "./model.js";
+import { changedFields, stateAt, toApi } from "./model.js";
 import { conflictsOf } from "./selection.js";
 import { fromLocalInput, instantsOf, offsetName, toLocalInput } from "./timezone.js";
 import { count, gpuName, lengthText, modelText } from "./wording.js";
@@ -136,7 +136,7 @@ export class BookingDialog {
     const groups = new Map();
     for (const { gpu, host } of this.calendar.rows()) {
       if (!groups.has(host)) groups.set(host, element("optgroup", "", { label: host.name }));
-      const text = `${host.name} GPU ${gpu.index} · ${modelText(gpu)}`;
+      const text = `${gpuName({ gpu, host })} · ${modelText(gpu)}`;
       groups.get(host).append(element("option", "", { value: gpu.uuid }, text));
     }
     for (const [host, group] of groups) {
@@ -249,17 +249,10 @@ export class BookingDialog {
       title: title.value.trim(),
       description: description.value.trim(),
       gpus: wish.gpus,
-      starts_at: new Date(wish.start).toISOString(),
-      ends_at: new Date(wish.end).toISOString(),
+      starts_at: toApi(wish.start),
+      ends_at: toApi(wish.end),
     };
-    const old = this.#changed;
-    if (old === null) return fields;
-    if (fields.title === old.title) delete fields.title;
-    if (fields.description === old.description) delete fields.description;
-    if (wish.start === old.start) delete fields.starts_at;
-    if (wish.end === old.end) delete fields.ends_at;
-    if (String([...wish.gpus].sort()) === String([...old.gpus].sort())) delete fields.gpus;
-    return fields;
+    return this.#changed === null ? fields : changedFields(this.#changed, fields);
   }
 
   /** Sentences beside their fields; the general one, or those of unknown fields, on top. */

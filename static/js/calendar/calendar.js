@@ -4,6 +4,7 @@ import { ApiError } from "../http.js";
 import { BookingDialog } from "./booking.js";
 import { KeyboardCursor } from "./cursor.js";
 import { ReservationStore } from "./data.js";
+import { Changes } from "./changes.js";
 import { DetailsDialog } from "./details.js";
 import { Dragging } from "./dragging.js";
 import { Drawing } from "./drawing.js";
@@ -12,7 +13,7 @@ import { policyFrom } from "./model.js";
 import { Notice } from "./notice.js";
 import { PointerGestures } from "./pointer.js";
 import { pollWhileVisible } from "./polling.js";
-import { neighbour, rangeAround } from "./ranges.js";
+import { neighbour, rangeAround, rangeWith } from "./ranges.js";
 import { ceilTo, gpusOf, problemsOf } from "./selection.js";
 import { refreshStates } from "./states.js";
 import { fromLocalInput, HOUR, instantsOf, startOfDay } from "./timezone.js";
@@ -62,6 +63,7 @@ export class Calendar {
       book: () => this.bookFromNothing(),
       filter: () => this.drawReservations(),
     });
+    this.changes = new Changes(this.store, this.notice, this.zone, () => this.drawReservations());
     this.keyboard = new KeyboardCursor(this, this.scroller);
     this.gestures = new PointerGestures(this.scroller, new Dragging(this));
     const shared = { zone: this.zone, user: this.user, now: () => this.now(), closed: () => this.#closed() };
@@ -72,14 +74,14 @@ export class Calendar {
         rows: () => this.geometry.layout.rows,
         reservations: () => this.store.all(),
         problems: (wish, changed) => this.problems(wish, changed),
-        save: (fields, changed) => this.#save(fields, changed),
+        save: (fields, changed) => this.changes.save(fields, changed),
       },
       this.policy.step ?? 60_000,
     );
     this.details = new DetailsDialog(document.getElementById("details-dialog"), {
       ...shared,
       rowsFor: (uuids) => this.geometry.layout.rows.filter(({ gpu }) => uuids.includes(gpu.uuid)),
-      act: (name, reservation) => this.#act(name, reservation),
+      act: (name, reservation) => this.changes.act(name, reservation),
       edit: (reservation) => this.booking.open({ ...reservation, startsNow: false }, reservation),
     });
   }
@@ -215,9 +217,7 @@ export class Calendar {
 
   /** Turn pages, if need be, to where the instant is. */
   showInstant(instant) {
-    let { range } = this;
-    while (instant >= range.end) range = neighbour(range, 1, this.zoom, this.zone);
-    while (instant < range.start) range = neighbour(range, -1, this.zoom, this.zone);
+    const range = rangeWith(instant, this.range, this.zoom, this.zone);
     if (range !== this.range) this.#show(range, instant);
   }
 
@@ -306,54 +306,23 @@ export class Calendar {
   }
 
   bookFromNothing() {
-    const now = this.now();
-    const start = now;
-    const end = ceilTo(now + Math.max(HOUR, this.policy.minLength), { origin: this.range.start, snap: HOUR / 2 });
+    const start = this.now();
+    const grid = { origin: this.range.start, snap: HOUR / 2 };
+    const end = ceilTo(start + Math.max(HOUR, this.policy.minLength), grid);
     this.booking.open({ gpus: [], start, end, startsNow: true });
+  }
+
+  /** Move or resize a reservation to where a claim was dropped. */
+  reschedule(reservation, claim) {
+    this.clearClaim();
+    const { rows } = this.geometry.layout;
+    this.changes.reschedule(reservation, { ...claim, gpus: gpusOf(claim, rows) });
   }
 
   #closed() {
     this.clearClaim();
     this.keyboard.forgetSelection();
     this.scroller.focus({ preventScroll: true });
-  }
-
-  // -- Changes ---------------------------------------------------------------------------------
-
-  async #save(fields, changed) {
-    const saved = changed
-      ? await this.store.change(changed.id, fields)
-      : await this.store.create(fields);
-    this.drawReservations();
-    this.#confirm(changed ? "Saved" : "Booked", saved);
-  }
-
-  async #act(name, reservation) {
-    const changed = await this.store[name](reservation.id);
-    this.drawReservations();
-    this.#confirm(name === "cancel" ? "Cancelled" : "Released", changed);
-  }
-
-  #confirm(verb, { title, gpus, start, end }) {
-    this.notice.show(`${verb}: ${title}, ${count(gpus.length, "GPU")}, ${spanText(start, end, this.zone)}.`);
-  }
-
-  /** Move or resize: shown at once, taken back with the reason if the server refuses. */
-  async reschedule(reservation, claim) {
-    this.clearClaim();
-    const gpus = gpusOf(claim, this.geometry.layout.rows);
-    const fields = changesOf(reservation, { gpus, start: claim.start, end: claim.end });
-    if (Object.keys(fields).length === 0) return;
-    const takeBack = this.store.assume(reservation.id, { gpus, start: claim.start, end: claim.end });
-    this.drawReservations();
-    try {
-      this.#confirm("Changed", await this.store.change(reservation.id, fields));
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      takeBack();
-      this.notice.showRefusal(`Not changed. ${error.message}`);
-    }
-    this.drawReservations();
   }
 
   // -- Words -----------------------------------------------------------------------------------
@@ -371,13 +340,4 @@ export class Calendar {
   quiet() {
     this.notice.hide();
   }
-}
-
-/** The API's fields that differ from the reservation; the order of GPUs does not matter. */
-function changesOf(reservation, { gpus, start, end }) {
-  const fields = {};
-  if (start !== reservation.start) fields.starts_at = new Date(start).toISOString();
-  if (end !== reservation.end) fields.ends_at = new Date(end).toISOString();
-  if (String([...gpus].sort()) !== String([...reservation.gpus].sort())) fields.gpus = gpus;
-  return fields;
 }

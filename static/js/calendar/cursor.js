@@ -63,6 +63,7 @@ export class KeyboardCursor {
       return;
     }
     event.preventDefault();
+    this.calendar.quiet();
     if (this.#cell === null) this.#arrive();
     if (command.type === "enter") this.#enter();
     else this.#move(command);
@@ -88,7 +89,6 @@ export class KeyboardCursor {
 
   #show() {
     const { calendar } = this;
-    calendar.quiet();
     const box = calendar.drawing.drawCursor(this.#cell, this.#slot);
     if (box) calendar.drawing.reveal(box);
     if (this.#anchor) this.#showSelection();

@@ -1,7 +1,7 @@
 /** The reservations the page knows, kept in step with the server. */
 
 import { fetchJson } from "../http.js";
-import { reservationFrom } from "./model.js";
+import { reservationFrom, toApi } from "./model.js";
 
 const PAGE_SIZE = 200;
 
@@ -51,8 +51,8 @@ export class ReservationStore {
 
   async #fetchAll({ start, end }) {
     const query = new URLSearchParams({
-      starts_before: new Date(end).toISOString(),
-      ends_after: new Date(start).toISOString(),
+      starts_before: toApi(end),
+      ends_after: toApi(start),
       page_size: PAGE_SIZE,
     });
     const results = [];

@@ -92,8 +92,8 @@ export class Dragging {
     if (calendar.claim) return;
     if (!reservation) calendar.tip.hide();
     else {
-      const text = calendar.drawing.describe(reservation, calendar.now());
-      calendar.tip.show(text.split(" · "), { x: event.clientX, y: event.clientY });
+      const lines = calendar.drawing.describe(reservation, calendar.now());
+      calendar.tip.show(lines, { x: event.clientX, y: event.clientY });
     }
   }
 

@@ -85,7 +85,7 @@ export class Drawing {
       type: "button",
       tabindex: -1,
       "data-reservation": reservation.id,
-      "aria-label": this.describe(reservation, now),
+      "aria-label": this.describe(reservation, now).join(", "),
     });
     place(block, box);
     if (!reservation.isMine) block.style.setProperty("--cal-hue", hueOf(reservation.owner));
@@ -113,7 +113,7 @@ export class Drawing {
     return handles;
   }
 
-  /** One line about a reservation, for tooltips and screen readers. */
+  /** What there is to say about a reservation in short, line by line. */
   describe(reservation, now) {
     const rows = this.rowsOf(reservation).map((number) => this.geometry.layout.rows[number]);
     return [
@@ -122,7 +122,7 @@ export class Drawing {
       `${count(reservation.gpus.length, "GPU")}: ${gpuListText(rows)}`,
       spanText(reservation.start, reservation.end, this.zone),
       STATE_NAMES[stateAt(reservation, now)].toLowerCase(),
-    ].join(" · ");
+    ];
   }
 
   /** All blocks of a reservation: GPUs that are no neighbours make several. */

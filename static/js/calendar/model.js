@@ -34,6 +34,25 @@ export function reservationFrom(json, username) {
   };
 }
 
+/** An instant as the API writes it: UTC with Z. */
+export function toApi(instant) {
+  return new Date(instant).toISOString();
+}
+
+/** Those of the API's fields that differ from the reservation; the order of GPUs does not matter. */
+export function changedFields(reservation, fields) {
+  const before = {
+    ...reservation,
+    starts_at: toApi(reservation.start),
+    ends_at: toApi(reservation.end),
+    gpus: [...reservation.gpus].sort(),
+  };
+  const plain = (value) => (Array.isArray(value) ? String([...value].sort()) : value);
+  return Object.fromEntries(
+    Object.entries(fields).filter(([name, value]) => plain(value) !== plain(before[name])),
+  );
+}
+
 /** Told from the times, since a page that stays open grows older than the server's word. */
 export function stateAt(reservation, now) {
   if (reservation.isCancelled) return "cancelled";

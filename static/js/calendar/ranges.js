@@ -17,6 +17,7 @@ export const ZOOMS = [
 /** The range of the zoom that one means by "show me this moment". */
 export function rangeAround(instant, zoom, zone) {
   if (zoom.hours) {
+    // With an hour before it, to see what it follows.
     const { minute } = localParts(instant, zone);
     const hour = Math.floor(instant / MINUTE) * MINUTE - minute * MINUTE;
     return { start: hour - HOUR, end: hour + (zoom.hours - 1) * HOUR };
@@ -33,6 +34,14 @@ export function neighbour(range, direction, zoom, zone) {
   }
   const start = startOfDay(addDays(range.start, direction * zoom.days, zone), zone);
   return { start, end: startOfDay(start, zone, zoom.days) };
+}
+
+/** The range, or the one some pages on or back that holds the instant. */
+export function rangeWith(instant, range, zoom, zone) {
+  let found = range;
+  while (instant >= found.end) found = neighbour(found, 1, zoom, zone);
+  while (instant < found.start) found = neighbour(found, -1, zoom, zone);
+  return found;
 }
 
 const TICK_STEPS = [15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * MINUTE);

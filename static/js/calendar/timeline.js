@@ -3,7 +3,7 @@
 import { element, place } from "./dom.js";
 import { tickStep, ticks } from "./ranges.js";
 import { clock, dayName, daysIn, HOUR } from "./timezone.js";
-import { modelText } from "./wording.js";
+import { gpuLabel, modelText } from "./wording.js";
 
 const NARROW_DAY = 96; // px in which "Wed 30 Sep" does not fit
 
@@ -90,7 +90,7 @@ function hostHead(host) {
 
 function gpuHead(gpu) {
   const head = element("div", "cal-gpu", { "data-gpu": gpu.uuid });
-  head.append(element("span", "cal-gpu-index", {}, `GPU ${gpu.index}`));
+  head.append(element("span", "cal-gpu-index", {}, gpuLabel(gpu)));
   head.append(element("span", "cal-gpu-model", {}, modelText(gpu)));
   return head;
 }
@@ -125,7 +125,7 @@ export function showStates(body, layout) {
 function showGpuState(head, gpu) {
   const isAway = !isAnswering(gpu);
   head.classList.toggle("is-away", isAway);
-  head.title = [`GPU ${gpu.index}`, modelText(gpu), gpu.uuid, isAway ? stateText(gpu) : ""]
+  head.title = [gpuLabel(gpu), modelText(gpu), gpu.uuid, isAway ? stateText(gpu) : ""]
     .filter(Boolean)
     .join(" · ");
 }

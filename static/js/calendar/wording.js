@@ -41,9 +41,14 @@ export function periodText({ start, end }, zone) {
   return from === to ? `${from} ${year}` : `${from} – ${to} ${year}`;
 }
 
+/** "GPU 3", or the beginning of its UUID where the host gave it no number. */
+export function gpuLabel({ index, uuid }) {
+  return index === null ? uuid.slice(0, 12) : `GPU ${index}`;
+}
+
 /** "gpu01 GPU 3" */
 export function gpuName({ gpu, host }) {
-  return `${host.name} GPU ${gpu.index}`;
+  return `${host.name} ${gpuLabel(gpu)}`;
 }
 
 /** "NVIDIA A100-SXM4-40GB", 40960 → "A100-SXM4-40GB"; adds the memory where the name lacks it. */
@@ -62,9 +67,15 @@ export function gpuListText(rows) {
   const hosts = new Map();
   for (const { gpu, host } of rows) {
     if (!hosts.has(host.name)) hosts.set(host.name, []);
-    hosts.get(host.name).push(gpu.index);
+    hosts.get(host.name).push(gpu);
   }
-  return [...hosts].map(([name, indexes]) => `${name} GPU ${indexText(indexes)}`).join("; ");
+  return [...hosts].map(([name, gpus]) => `${name} ${gpusText(gpus)}`).join("; ");
+}
+
+function gpusText(gpus) {
+  const numbered = gpus.filter(({ index }) => index !== null).map(({ index }) => index);
+  const others = gpus.filter(({ index }) => index === null).map(gpuLabel);
+  return [...(numbered.length ? [`GPU ${indexText(numbered)}`] : []), ...others].join(", ");
 }
 
 function indexText(indexes) {
