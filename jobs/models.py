@@ -42,6 +42,8 @@ class Job(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
     start_at = models.DateTimeField(null=True, blank=True)
     stop_at = models.DateTimeField(null=True, blank=True)
+    # The start at start_at was seen to, whatever came of it: it happens once.
+    start_handled_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = JobQuerySet.as_manager()

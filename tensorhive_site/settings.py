@@ -280,8 +280,13 @@ OWN_PROCESSES = ["jobs.services.following.own_processes"]
 REQUEST_HANDLERS = {
     "check_host": "monitoring.services.checking.handle_check",
     "warn_terminals": "reservations.services.warning.handle_warn",
+    "launch_task": "jobs.services.launching.handle_launch",
+    "follow_tasks": "jobs.services.following.handle_follow",
     "read_log": "jobs.services.logs.handle_read_log",
 }
+
+# Marks what this installation starts on hosts, where several may share homes.
+INSTALLATION = env.str("INSTALLATION", default="th")
 
 # -- Background tasks --------------------------------------------------------------------------
 

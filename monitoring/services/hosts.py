@@ -33,7 +33,7 @@ def add(*, actor: AbstractBaseUser | None, **fields: Any) -> Host:
         target=host,
         changes={field: [None, getattr(host, field)] for field in EDITABLE},
     )
-    hooks.call_all("AFTER_ACCESS_CHANGE")
+    hooks.collect("AFTER_ACCESS_CHANGE")
     return host
 
 
@@ -59,7 +59,7 @@ def change(host: Host, *, actor: AbstractBaseUser | None, **fields: Any) -> Host
     host.save()
     audit.record(actor=actor, action="host.change", target=host, changes=changes)
     if changes.keys() & {"is_enabled", "in_maintenance"}:
-        hooks.call_all("AFTER_ACCESS_CHANGE")
+        hooks.collect("AFTER_ACCESS_CHANGE")
     return host
 
 
