@@ -2,9 +2,10 @@
 
 import { ApiError } from "../http.js";
 import { BookingDialog } from "./booking.js";
+import { Changes } from "./changes.js";
+import { Claims } from "./claims.js";
 import { KeyboardCursor } from "./cursor.js";
 import { ReservationStore } from "./data.js";
-import { Changes } from "./changes.js";
 import { DetailsDialog } from "./details.js";
 import { Dragging } from "./dragging.js";
 import { Drawing } from "./drawing.js";
@@ -14,12 +15,11 @@ import { Notice } from "./notice.js";
 import { PointerGestures } from "./pointer.js";
 import { pollWhileVisible } from "./polling.js";
 import { neighbour, rangeAround, rangeWith } from "./ranges.js";
-import { ceilTo, gpusOf, problemsOf } from "./selection.js";
+import { problemsOf } from "./selection.js";
 import { refreshStates } from "./states.js";
 import { fromLocalInput, HOUR, instantsOf, startOfDay } from "./timezone.js";
 import { Tip } from "./tip.js";
 import { firstZoom, Toolbar } from "./toolbar.js";
-import { count, lengthText, spanText } from "./wording.js";
 
 const REFRESH = 15_000;
 const STATES_REFRESH = 60_000;
@@ -28,8 +28,6 @@ const ROW_HEIGHT = 28;
 const TOUCH_ROW_HEIGHT = 36;
 
 export class Calendar {
-  claim = null;
-
   /**
    * @param {HTMLElement} root see calendar.html
    * @param {object} config the page's `calendar-config`
@@ -60,10 +58,11 @@ export class Calendar {
       go: (where) => this.go(where),
       zoom: (zoom) => this.setZoom(zoom),
       date: (text) => this.goToDate(text),
-      book: () => this.bookFromNothing(),
+      book: () => this.claims.bookFromNothing(),
       filter: () => this.drawReservations(),
     });
     this.changes = new Changes(this.store, this.notice, this.zone, () => this.drawReservations());
+    this.claims = new Claims(this);
     this.keyboard = new KeyboardCursor(this, this.scroller);
     this.gestures = new PointerGestures(this.scroller, new Dragging(this));
     const shared = { zone: this.zone, user: this.user, now: () => this.now(), closed: () => this.#closed() };
@@ -123,7 +122,7 @@ export class Calendar {
     this.toolbar.show(range, zoom);
     this.#tick();
     this.drawReservations();
-    if (this.claim) this.drawing.drawSelection(this.claim, false);
+    this.claims.redraw();
     this.keyboard.redraw();
   }
 
@@ -235,7 +234,7 @@ export class Calendar {
     this.scroller.scrollLeft = this.geometry.leftOf(instant) - visible / 8;
   }
 
-  // -- Claims: what is selected or being dragged -------------------------------------------------
+  // -- What a gesture needs to know ----------------------------------------------------------------
 
   cellAt(clientX, clientY) {
     const { left, top } = this.drawing.canvas.getBoundingClientRect();
@@ -248,80 +247,9 @@ export class Calendar {
     return problemsOf(wish, { reservations, gpus, policy, zone, changed, now: this.now() });
   }
 
-  /**
-   * Show a claim with what stands against it.
-   *
-   * @param {import("./selection.js").Claim} claim
-   * @param {{changed?: object|null, at?: {x: number, y: number}|null}} [options] at: the pointer
-   * @returns {string[]} the problems
-   */
-  showClaim(claim, { changed = null, at = null } = {}) {
-    const problems = this.problems(this.#wishOf(claim), changed ?? null);
-    this.claim = claim;
-    this.drawing.drawSelection(claim, problems.length > 0);
-    const length = lengthText(claim.end - claim.start);
-    const lines = [count(claim.rows.length, "GPU"), `${spanText(claim.start, claim.end, this.zone)} · ${length}`];
-    this.tip.show(lines, at ?? this.#belowSelection(), problems);
-    return problems;
-  }
-
-  #wishOf({ rows, start, end, startsNow }) {
-    return { gpus: gpusOf({ rows }, this.geometry.layout.rows), start, end, startsNow };
-  }
-
-  #belowSelection() {
-    const box = this.drawing.selection.lastChild?.getBoundingClientRect();
-    const view = this.drawing.viewport();
-    if (!box) return { x: view.left, y: view.top };
-    return {
-      x: Math.max(view.left, Math.min(box.left, view.right)),
-      y: Math.max(view.top, Math.min(box.bottom, view.bottom)),
-    };
-  }
-
-  clearClaim() {
-    this.claim = null;
-    this.drawing.drawSelection(null, false);
-    this.tip.hide();
-  }
-
-  refuse(problems) {
-    this.clearClaim();
-    this.keyboard.forgetSelection();
-    this.notice.showRefusal(problems.join(" "));
-  }
-
-  bookOrRefuse(claim) {
-    const problems = this.problems(this.#wishOf(claim));
-    if (problems.length) this.refuse(problems);
-    else this.book(claim);
-  }
-
-  /** Open the form with the claim; it stays drawn behind until the form is closed. */
-  book(claim) {
-    this.claim = claim;
-    this.drawing.drawSelection(claim, false);
-    this.tip.hide();
-    this.booking.open(this.#wishOf(claim));
-  }
-
-  bookFromNothing() {
-    const start = this.now();
-    const grid = { origin: this.range.start, snap: HOUR / 2 };
-    const end = ceilTo(start + Math.max(HOUR, this.policy.minLength), grid);
-    this.booking.open({ gpus: [], start, end, startsNow: true });
-  }
-
-  /** Move or resize a reservation to where a claim was dropped. */
-  reschedule(reservation, claim) {
-    this.clearClaim();
-    const { rows } = this.geometry.layout;
-    this.changes.reschedule(reservation, { ...claim, gpus: gpusOf(claim, rows) });
-  }
-
+  /** A dialog was closed: back to the calendar, with nothing selected. */
   #closed() {
-    this.clearClaim();
-    this.keyboard.forgetSelection();
+    this.claims.clear();
     this.scroller.focus({ preventScroll: true });
   }
 

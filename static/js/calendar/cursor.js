@@ -19,8 +19,7 @@ export class KeyboardCursor {
 
   /** Put the cursor on the slot of a cell; ends a selection. */
   moveTo({ row, instant }) {
-    this.#anchor = null;
-    this.calendar.clearClaim();
+    this.calendar.claims.clear();
     this.#cell = { row, instant: floorTo(instant, this.calendar.grid()) };
     this.#show();
   }
@@ -31,6 +30,7 @@ export class KeyboardCursor {
     if (this.#cell && hasFocus) this.calendar.drawing.drawCursor(this.#cell, this.#slot);
   }
 
+  /** The next Shift begins a new selection. */
   forgetSelection() {
     this.#anchor = null;
   }
@@ -58,8 +58,7 @@ export class KeyboardCursor {
     // Space and Enter on a block that was clicked are that button's own.
     if (!command || (command.type === "enter" && event.target !== this.calendar.scroller)) return;
     if (command.type === "clear") {
-      this.#anchor = null;
-      this.calendar.clearClaim();
+      this.calendar.claims.clear();
       return;
     }
     event.preventDefault();
@@ -93,7 +92,7 @@ export class KeyboardCursor {
     if (box) calendar.drawing.reveal(box);
     if (this.#anchor) this.#showSelection();
     else {
-      calendar.clearClaim();
+      calendar.claims.clear();
       calendar.announce(this.#describeCell());
     }
   }
@@ -101,7 +100,7 @@ export class KeyboardCursor {
   #showSelection() {
     const { calendar } = this;
     const claim = claimOfCells(this.#anchor, this.#cell, calendar.grid());
-    const problems = calendar.showClaim(claim);
+    const problems = calendar.claims.show(claim);
     const verdict = problems.length ? problems.join(" ") : "free";
     const span = spanText(claim.start, claim.end, calendar.zone);
     const length = lengthText(claim.end - claim.start);
@@ -138,7 +137,7 @@ export class KeyboardCursor {
     if (!this.#anchor && reservation) calendar.openDetails(reservation);
     else {
       const anchor = this.#anchor ?? this.#cell;
-      calendar.bookOrRefuse(claimOfCells(anchor, this.#cell, calendar.grid()));
+      calendar.claims.bookOrRefuse(claimOfCells(anchor, this.#cell, calendar.grid()));
     }
   }
 }

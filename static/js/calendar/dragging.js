@@ -40,7 +40,7 @@ export class Dragging {
     calendar.drawing.fade(gesture.reservation?.id ?? null);
     gesture.claim = claim;
     const at = { x, y, isAbove: gesture.isTouch };
-    gesture.problems = calendar.showClaim(claim, { changed: gesture.reservation, at });
+    gesture.problems = calendar.claims.show(claim, { changed: gesture.reservation, at });
   }
 
   #claim({ kind, anchor, reservation }, focus) {
@@ -58,14 +58,14 @@ export class Dragging {
   drop({ kind, claim, problems, reservation }) {
     const { calendar } = this;
     calendar.drawing.fade(null);
-    if (problems.length) calendar.refuse(problems);
-    else if (kind === "select") calendar.book(claim);
-    else calendar.reschedule(reservation, claim);
+    if (problems.length) calendar.claims.refuse(problems);
+    else if (kind === "select") calendar.claims.book(claim);
+    else calendar.claims.reschedule(reservation, claim);
   }
 
   abandon() {
     this.calendar.drawing.fade(null);
-    this.calendar.clearClaim();
+    this.calendar.claims.clear();
   }
 
   click(event) {
@@ -82,14 +82,14 @@ export class Dragging {
     const { calendar } = this;
     if (this.#reservationAt(event.target) || !calendar.drawing.canvas.contains(event.target)) return;
     const cell = calendar.cellAt(event.clientX, event.clientY);
-    calendar.bookOrRefuse(claimBetween(cell, cell, calendar.grid()));
+    calendar.claims.bookOrRefuse(claimBetween(cell, cell, calendar.grid()));
   }
 
   hover(event) {
     const { calendar } = this;
     const reservation = event.type === "pointerover" ? this.#reservationAt(event.target) : null;
     calendar.drawing.highlight(reservation?.id ?? null);
-    if (calendar.claim) return;
+    if (calendar.claims.isShown) return;
     if (!reservation) calendar.tip.hide();
     else {
       const lines = calendar.drawing.describe(reservation, calendar.now());
