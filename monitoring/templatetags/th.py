@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import template
+from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
 
 # Third-party modules by the name they are imported under; set-up installs them from the lock file.
 PACKAGES = {"uplot": "vendor/uplot/uPlot.esm.js"}
+STYLES = ["vendor/uplot/uPlot.min.css"]
 PAGES = {
     "Dashboard": "dashboard",
     "Calendar": "calendar",
@@ -75,6 +77,13 @@ def importmap(context: template.Context) -> SafeString:
     return format_html('<script type="importmap" nonce="{}">{}</script>', nonce, mark_safe(text))  # noqa: S308
 
 
+@register.simple_tag
+def package_css() -> SafeString:
+    """The style sheets that come with the third-party modules, as far as they are installed."""
+    found = [staticfiles_storage.url(path) for path in STYLES if _is_there(path)]
+    return format_html_join("\n", '<link rel="stylesheet" href="{}">', ((url,) for url in found))
+
+
 def module_addresses() -> dict[str, str]:
     """Import name or plain address -> address to load, only where they differ."""
     storage: Any = staticfiles_storage
@@ -90,8 +99,6 @@ def module_addresses() -> dict[str, str]:
 
 
 def _is_there(path: str) -> bool:
-    from django.contrib.staticfiles import finders
-
     if isinstance(staticfiles_storage, ManifestFilesMixin):
         return path in staticfiles_storage.hashed_files
     return finders.find(path) is not None
