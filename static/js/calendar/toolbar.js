@@ -61,7 +61,10 @@ export class Toolbar {
       });
     }
     this.root.querySelector("[data-book]").addEventListener("click", on.book);
-    this.date.addEventListener("change", () => this.date.value && on.date(this.date.value));
+    this.date.addEventListener("change", () => {
+      // A year that is still being typed, 0020 on the way to 2027, is below the field's minimum.
+      if (this.date.value && this.date.validity.valid) on.date(this.date.value);
+    });
     this.cancelled.addEventListener("change", () => {
       remember(CANCELLED_KEY, this.cancelled.checked ? "yes" : "no");
       on.filter();
