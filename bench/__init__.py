@@ -1,0 +1,1 @@
+"""Speed, measured in one run on one machine: what counts are the ratios."""
