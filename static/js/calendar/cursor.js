@@ -14,7 +14,7 @@ export class KeyboardCursor {
     this.calendar = calendar;
     scroller.addEventListener("keydown", (event) => this.#key(event));
     scroller.addEventListener("focus", () => scroller.matches(":focus-visible") && this.#arrive());
-    scroller.addEventListener("blur", () => calendar.drawing.drawCursor(null));
+    scroller.addEventListener("blur", () => this.#leave());
   }
 
   /** Put the cursor on the slot of a cell; ends a selection. */
@@ -51,6 +51,12 @@ export class KeyboardCursor {
       this.#cell = { row: this.#cell?.row ?? 0, instant: isNowShown ? this.#nowCell : start };
     }
     this.#show();
+  }
+
+  /** The selection stays, but nothing floats over what has the focus now. */
+  #leave() {
+    this.calendar.drawing.drawCursor(null);
+    this.calendar.tip.hide();
   }
 
   #key(event) {
