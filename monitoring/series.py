@@ -49,7 +49,7 @@ def series_of(
     span = readings[-1][0] - readings[0][0]
     step = interval
     if len(readings) > limit:
-        step = interval * math.ceil(span / interval / limit)
+        step = interval * max(math.ceil(span / interval / limit), 1)
         points = _averaged(readings, step)
     else:
         points = [Point(at, value, value, value) for at, value in readings]

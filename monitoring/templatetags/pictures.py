@@ -14,21 +14,38 @@ from monitoring.picture import GpuPicture, Usage
 
 register = template.Library()
 
-register.filter("amount", wording.amount)
-register.filter("gibibytes", wording.gibibytes)
+
+def _unknown(value: float | str | None) -> float | None:
+    """None also for what a template makes of an attribute of None: an empty string."""
+    return None if value is None or isinstance(value, str) else value
+
+
+@register.filter
+def amount(value: float | str | None, unit: str = "") -> str:
+    return wording.amount(_unknown(value), unit)
+
+
+@register.filter
+def gibibytes(mib: float | str | None) -> str:
+    return wording.gibibytes(_unknown(mib))
+
+
+@register.filter
+def used_of(used: float | str | None, total: float | None) -> str:
+    return wording.used_of(_unknown(used), total)
+
+
 register.filter("duration", wording.duration)
-register.filter("used_of", wording.used_of)
 register.filter("reserved_by", wording.reserved_by)
 register.filter("gpu_label", wording.gpu_label)
 register.filter("moment", wording.moment)
 
 
 @register.filter
-def share(used: float | None, total: float | None) -> int | None:
+def share(used: float | str | None, total: float | None) -> int | None:
     """`used` of `total` in whole percent; None when either is unknown."""
-    if used is None or not total:
-        return None
-    return round(100 * used / total)
+    known = _unknown(used)
+    return round(100 * known / total) if known is not None and total else None
 
 
 @register.filter

@@ -10,6 +10,7 @@ export class LivePart {
   #root;
   #state;
   #etag;
+  #onShown;
   #offset; // of the server's clock to this one, in ms
 
   /** @param {HTMLElement} root with data-live, data-etag, data-now @param {HTMLElement} state */
@@ -25,7 +26,9 @@ export class LivePart {
     return Date.now() + this.#offset;
   }
 
-  start() {
+  /** @param {() => void} onShown called after each change of the part */
+  start(onShown) {
+    this.#onShown = onShown;
     this.#say("Live, every 5 s", "live");
     pollWhileVisible(() => this.#refresh(), INTERVAL);
   }
@@ -56,11 +59,13 @@ export class LivePart {
   }
 
   #show(html) {
-    const wanted = new DOMParser().parseFromString(html, "text/html");
+    const wanted = document.createElement("template");
+    wanted.innerHTML = html;
     const part = this.#root.cloneNode(false);
-    part.append(...wanted.body.childNodes);
+    part.append(wanted.content);
     morph(this.#root, part);
     showAges(this.#root, this.clock());
+    this.#onShown();
   }
 
   /** Follow the server's clock; its header has whole seconds, so small differences say nothing. */

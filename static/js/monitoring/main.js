@@ -4,9 +4,19 @@ import { tickAges } from "./ages.js";
 import { drawChart } from "./chart.js";
 import { LivePart } from "./live.js";
 
-const live = new LivePart(document.getElementById("live"), document.getElementById("live-state"));
-tickAges(() => live.clock());
-live.start();
+const root = document.getElementById("live");
+const live = new LivePart(root, document.getElementById("live-state"));
+const drawn = new WeakSet();
 
-const chart = document.getElementById("chart");
-if (chart) drawChart(chart);
+/** Charts come with the part, and one may come later than the page. */
+function drawCharts() {
+  for (const place of root.querySelectorAll("[data-chart]")) {
+    if (drawn.has(place)) continue;
+    drawn.add(place);
+    drawChart(place);
+  }
+}
+
+tickAges(() => live.clock());
+live.start(drawCharts);
+drawCharts();

@@ -2,8 +2,8 @@
  * Turn one element into another by changing only what differs, so that focus, scrolling, selected
  * text and opened details stay.
  *
- * Elements with an id find their counterpart wherever it moved to; others are matched by place.
- * What carries `data-keep` belongs to a script and stays as it is.
+ * Elements with an id find their counterpart by it; others are matched by place. What carries
+ * `data-keep` belongs to a script and stays as it is.
  */
 
 /** @param {Element} from stays in the page @param {Element} to is used up */
@@ -31,8 +31,8 @@ function isOfTheReader(node, name) {
 }
 
 function morphChildren(from, to) {
-  const known = new Map();
-  for (const child of from.children) if (child.id) known.set(child.id, child);
+  removeGone(from, to);
+  const known = new Map(withIds(from).map((child) => [child.id, child]));
   let place = from.firstChild;
   for (const wanted of [...to.childNodes]) {
     const match = wanted.id ? known.get(wanted.id) : place;
@@ -40,15 +40,33 @@ function morphChildren(from, to) {
       from.insertBefore(wanted, place);
       continue;
     }
+    // Only what changed its order is moved: a node that is moved loses its focus.
     if (match === place) place = place.nextSibling;
     else from.insertBefore(match, place);
-    if (match.nodeType === Node.ELEMENT_NODE) morph(match, wanted);
-    else if (match.data !== wanted.data) match.data = wanted.data;
+    morphNode(match, wanted);
   }
-  while (place) {
-    const next = place.nextSibling;
-    place.remove();
-    place = next;
+  removeFrom(place);
+}
+
+function morphNode(from, to) {
+  if (from.nodeType === Node.ELEMENT_NODE) morph(from, to);
+  else if (from.data !== to.data) from.data = to.data;
+}
+
+function withIds(parent) {
+  return [...parent.children].filter((child) => child.id);
+}
+
+function removeGone(from, to) {
+  const wanted = new Set(withIds(to).map((child) => child.id));
+  for (const child of withIds(from)) if (!wanted.has(child.id)) child.remove();
+}
+
+function removeFrom(node) {
+  while (node) {
+    const next = node.nextSibling;
+    node.remove();
+    node = next;
   }
 }
 
