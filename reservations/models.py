@@ -9,12 +9,19 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 
-from accounts.models import site_time_zone, validate_time_zone
+from accounts.models import User, site_time_zone, validate_time_zone
 from monitoring import naming
 from monitoring.models import Gpu, Host
 
 
 class ReservationQuerySet(models.QuerySet["Reservation"]):
+    def visible_to(self, user: User) -> ReservationQuerySet:
+        """Their own, and those of the GPUs they see; all for administrators."""
+        if user.is_administrator:
+            return self
+        seen = ReservationGpu.objects.filter(gpu__in=user.visible_gpus()).values("reservation")
+        return self.filter(Q(pk__in=seen) | Q(owner=user))
+
     def standing(self) -> ReservationQuerySet:
         """Those that were not cancelled."""
         return self.filter(cancelled_at=None)

@@ -15,15 +15,18 @@ from rest_framework.views import exception_handler
 
 from accounts import tokens
 from monitoring import api as monitoring_api
+from reservations import api as reservations_api
 
 router = DefaultRouter()
 router.include_root_view = True
 monitoring_api.register(router)
+reservations_api.register(router)
 
 urlpatterns = [
     path("auth/token/", tokens.LoginView.as_view(), name="token"),
     path("auth/token/refresh/", tokens.RefreshView.as_view(), name="token-refresh"),
     path("auth/token/revoke/", tokens.RevokeView.as_view(), name="token-revoke"),
+    path("policy/", reservations_api.PolicyView.as_view(), name="policy"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
     *router.urls,

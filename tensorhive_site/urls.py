@@ -10,4 +10,5 @@ urlpatterns = [
     path("api/v1/", include(api.urlpatterns)),
     path("", include("accounts.urls")),
     path("", include("monitoring.urls")),
+    path("", include("reservations.urls")),
 ]

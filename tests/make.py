@@ -50,8 +50,8 @@ def gpu(of: Host | None = None, index: int | None = None, **fields: Any) -> Gpu:
 
 
 def everyone_everything() -> Grant:
-    """The grant of a fresh installation (the migration's, or a new one where it is gone)."""
-    return Grant.objects.get_or_create(
+    """The grant of a fresh installation, from long ago, since tests move the clock."""
+    return Grant.objects.update_or_create(
         name="Everyone, everything",
         defaults={
             "everyone": True,

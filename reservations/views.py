@@ -1,0 +1,103 @@
+"""Pages: the calendar, and a person's own reservations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Prefetch
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.duration import duration_iso_string
+from django.views.decorators.http import require_POST
+
+from accounts.models import User, zone_of
+from monitoring.models import Gpu
+from reservations.models import Reservation
+from reservations.services import booking
+from reservations.services.policy import current_policy
+
+_PAST_SHOWN = 50
+_LENGTHS = ("min_length", "max_length", "horizon", "step")
+
+
+@login_required
+def calendar(request: HttpRequest) -> HttpResponse:
+    return render(request, "reservations/calendar.html", {"calendar": _calendar_of(request.user)})
+
+
+@login_required
+def own(request: HttpRequest) -> HttpResponse:
+    """Upcoming, running and past reservations of the signed-in person."""
+    now = timezone.now()
+    rows = (
+        Reservation.objects.filter(owner=request.user)
+        .prefetch_related(Prefetch("gpus", Gpu.objects.select_related("host")))
+        .order_by("-starts_at")
+    )
+    standing = rows.filter(cancelled_at=None)
+    context = {
+        "running": standing.filter(starts_at__lte=now, ends_at__gt=now),
+        "upcoming": standing.filter(starts_at__gt=now).order_by("starts_at"),
+        "past": (rows.filter(ends_at__lte=now) | rows.exclude(cancelled_at=None))[:_PAST_SHOWN],
+    }
+    return render(request, "reservations/list.html", context)
+
+
+@require_POST
+@login_required
+def cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    return _done(request, pk, booking.cancel, "is cancelled")
+
+
+@require_POST
+@login_required
+def release(request: HttpRequest, pk: int) -> HttpResponse:
+    return _done(request, pk, booking.release, "is released; the GPUs are free for others")
+
+
+def _done(request: HttpRequest, pk: int, service: Any, what: str) -> HttpResponse:
+    reservation = get_object_or_404(Reservation.objects.visible_to(request.user), pk=pk)
+    try:
+        service(reservation, actor=request.user)
+    except (booking.BookingError, PermissionDenied, ValidationError) as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"“{reservation.title}” {what}.")
+    return redirect("reservations")
+
+
+def _calendar_of(user: User) -> dict[str, Any]:
+    """What calendar.js needs to begin; reservations it asks the API for."""
+    policy = current_policy()
+    gpus: dict[int, list[dict[str, Any]]] = {}
+    for gpu in user.visible_gpus().order_by("index", "pk"):
+        gpus.setdefault(gpu.host_id, []).append(
+            {
+                "uuid": gpu.uuid,
+                "index": gpu.index,
+                "name": gpu.name,
+                "memory_total_mib": gpu.memory_total_mib,
+                "state": gpu.state,
+            }
+        )
+    return {
+        "urls": {"reservations": "/api/v1/reservations/", "gpus": "/api/v1/gpus/"},
+        "user": {"username": user.username, "is_staff": user.is_staff},
+        "timeZone": str(zone_of(user)),
+        "policy": {name: duration_iso_string(getattr(policy, name)) for name in _LENGTHS},
+        "hosts": [
+            {
+                "id": host.pk,
+                "name": host.name,
+                "state": host.state,
+                "reason": host.reason,
+                "gpus": gpus[host.pk],
+            }
+            for host in user.visible_hosts()
+            if host.pk in gpus
+        ],
+    }
