@@ -6,7 +6,8 @@ import datetime as dt
 
 from rest_framework import serializers
 
-from monitoring.picture import GpuPicture, HostPicture
+from monitoring.models import Gpu, Host
+from monitoring.picture import GpuPicture, HostPicture, Usage
 
 
 class AgeMixin(serializers.Serializer):
@@ -61,9 +62,9 @@ class GpuSerializer(AgeMixin, serializers.Serializer):
     index = serializers.IntegerField(allow_null=True)
     name = serializers.CharField()
     memory_total_mib = serializers.IntegerField(allow_null=True)
-    state = serializers.ChoiceField(["ok", "partial", "lost", "unknown"])
+    state = serializers.ChoiceField(Gpu.State.choices)
     reason = serializers.CharField(allow_null=True)
-    usage = serializers.ChoiceField(["free", "reserved", "busy", "unknown"])
+    usage = serializers.ChoiceField([usage.value for usage in Usage])
     sample = SampleSerializer(allow_null=True)
     reservation = BookingSerializer(allow_null=True)
     next_reservation = BookingSerializer(allow_null=True)
@@ -75,7 +76,7 @@ class HostSerializer(AgeMixin, serializers.Serializer):
     name = serializers.CharField()
     address = serializers.CharField()
     port = serializers.IntegerField()
-    state = serializers.CharField()
+    state = serializers.ChoiceField(Host.State.choices)
     reason = serializers.CharField(allow_null=True)
     since = serializers.DateTimeField(allow_null=True)
     is_stale = serializers.BooleanField(help_text="older than three intervals")

@@ -239,7 +239,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1/",
-    "ENUM_NAME_OVERRIDES": {},
+    "ENUM_NAME_OVERRIDES": {
+        "HostStateEnum": "monitoring.models.Host.State",
+        "GpuStateEnum": "monitoring.models.Gpu.State",
+        "TaskStateEnum": "jobs.models.TaskState",
+    },
 }
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
 

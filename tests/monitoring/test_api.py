@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from monitoring.models import Gpu, Host, HostSample
@@ -187,9 +191,6 @@ def test_control_characters_from_a_host_are_replaced(client: Any, root: Any, gpu
 def test_lists_cost_the_same_with_ten_times_the_hosts(
     client: Any, alice: Any, django_assert_num_queries: Any, path: str
 ) -> None:
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
     client.force_login(alice)
     add_hosts(2)
     with CaptureQueriesContext(connection) as few:
@@ -301,3 +302,13 @@ def test_moments_are_utc_whatever_the_zone_of_the_installation(
     taken_at = results(client, "gpus/")[0]["sample"]["taken_at"]
 
     assert abs(dt.datetime.fromisoformat(taken_at) - timezone.now()) < dt.timedelta(minutes=5)
+
+
+def test_the_schema_of_the_whole_api_is_free_of_warnings(tmp_path: Path) -> None:
+    file = tmp_path / "schema.yml"
+
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(file))
+
+    schema = file.read_text()
+    for path in ("hosts", "gpus", "processes", "samples"):
+        assert f"/api/v1/{path}/:" in schema
