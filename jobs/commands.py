@@ -10,6 +10,8 @@ from django.core.exceptions import ValidationError
 
 MAX_COMMAND = 65_536
 MAX_VARIABLES = 200
+# The kernel takes 128 KiB for one variable, and some MiB for all together with the arguments.
+MAX_ENV_BYTES = 100 * 1024
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
 # These are set by the product from the task's GPUs.
 _OURS = frozenset(
@@ -28,8 +30,10 @@ def validate_env(env: object) -> None:
             raise ValidationError(f"“{str(name)[:40]}” is not a name for a variable.")
         if name in _OURS:
             raise ValidationError(f"{name} is set from the GPUs of the task; leave it out.")
-        if not isinstance(value, str) or "\0" in value or len(value) > MAX_COMMAND:
-            raise ValidationError(f"The value of {name} must be a text.")
+        if not isinstance(value, str) or "\0" in value:
+            raise ValidationError(f"The value of {name} must be a text without NUL characters.")
+    if sum(len(name) + _length(value) for name, value in env.items()) > MAX_ENV_BYTES:
+        raise ValidationError(f"An environment has at most {MAX_ENV_BYTES // 1024} KiB.")
 
 
 def validate_parameters(parameters: object) -> None:
@@ -87,6 +91,10 @@ def _word(name: str, value: str) -> str:
     if not name or name.endswith("="):
         return name + shlex.quote(value)
     return f"{name} {shlex.quote(value)}"
+
+
+def _length(text: str) -> int:
+    return len(text.encode(errors="replace"))
 
 
 def _breaks_line(text: str) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0  # seconds a page or the API waits before it says "waiting"
+OPEN = (HostRequest.State.WAITING, HostRequest.State.RUNNING)
 _OVERDUE = dt.timedelta(minutes=2)  # longer than any handler may take
 _KEPT = dt.timedelta(days=1)
 
@@ -65,7 +66,7 @@ def wait(request: HostRequest, *, seconds: float = PATIENCE) -> HostRequest:
 
 
 def is_open(request: HostRequest) -> bool:
-    return request.state in (HostRequest.State.WAITING, HostRequest.State.RUNNING)
+    return request.state in OPEN
 
 
 def answer(pk: int) -> None:

@@ -7,18 +7,17 @@ seconds with its ETag. Fragments hold moments instead of ages, so nothing new me
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.cache import get_conditional_response
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
 from monitoring.cards import MAX_PROCESSES, host_cards, process_rows
+from monitoring.fragments import etag_of, unless_known
 from monitoring.history import host_series
 from monitoring.overview import describe_hosts, person_of, summary_of
 from monitoring.picture import HostPicture
@@ -32,13 +31,13 @@ CHART_SPAN = dt.timedelta(hours=1)
 def dashboard(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     part = _dashboard_part(request, now)
-    context = {"part": part, "etag": _etag(part), "now": now}
+    context = {"part": part, "etag": etag_of(part), "now": now}
     return render(request, "monitoring/dashboard.html", context)
 
 
 @login_required
 def dashboard_fragment(request: HttpRequest) -> HttpResponseBase:
-    return _unless_known(request, HttpResponse(_dashboard_part(request, timezone.now())))
+    return unless_known(request, HttpResponse(_dashboard_part(request, timezone.now())))
 
 
 @never_cache
@@ -47,14 +46,14 @@ def host(request: HttpRequest, name: str) -> HttpResponse:
     now = timezone.now()
     picture = _host_picture(request, name, now)
     part = _host_part(request, picture)
-    context = {"host": picture, "part": part, "etag": _etag(part), "now": now}
+    context = {"host": picture, "part": part, "etag": etag_of(part), "now": now}
     return render(request, "monitoring/host.html", context)
 
 
 @login_required
 def host_fragment(request: HttpRequest, name: str) -> HttpResponseBase:
     picture = _host_picture(request, name, timezone.now())
-    return _unless_known(request, HttpResponse(_host_part(request, picture)))
+    return unless_known(request, HttpResponse(_host_part(request, picture)))
 
 
 @login_required
@@ -80,7 +79,7 @@ def host_chart(request: HttpRequest, name: str) -> HttpResponseBase:
             for gpu, one in zip(gpus, series, strict=True)
         ],
     }
-    return _unless_known(request, JsonResponse(columns))
+    return unless_known(request, JsonResponse(columns))
 
 
 def _dashboard_part(request: HttpRequest, now: dt.datetime) -> SafeString:
@@ -112,15 +111,3 @@ def _host_part(request: HttpRequest, picture: HostPicture) -> SafeString:
         "has_charts": "uplot" in module_addresses(),
     }
     return render_to_string("monitoring/_host.html", context, request)
-
-
-def _etag(part: str | bytes) -> str:
-    content = part.encode() if isinstance(part, str) else part
-    return f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
-
-
-def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponseBase:
-    """The response, or 304 when the browser already has the same."""
-    etag = response["ETag"] = _etag(response.content)
-    response["Cache-Control"] = "private, no-cache"
-    return get_conditional_response(request, etag=etag, response=response) or response

@@ -14,12 +14,14 @@ from rest_framework.routers import DefaultRouter
 from rest_framework.views import exception_handler
 
 from accounts import tokens
+from jobs import api as jobs_api
 from monitoring import api as monitoring_api
 from reservations import api as reservations_api
 
 router = DefaultRouter()
 router.include_root_view = True
 monitoring_api.register(router)
+jobs_api.register(router)
 reservations_api.register(router)
 
 urlpatterns = [

@@ -11,4 +11,5 @@ urlpatterns = [
     path("", include("accounts.urls")),
     path("", include("monitoring.urls")),
     path("", include("reservations.urls")),
+    path("", include("jobs.urls")),
 ]

@@ -1,9 +1,10 @@
-# A piece of a log: sh -s -- LOG OFFSET LIMIT.  First line "size SIZE OFFSET", then the bytes.
+# A piece of a log: sh -s -- MARK LOG OFFSET LIMIT
+# Prints MARK and "missing", or MARK, the size and the offset on a line and then the bytes.
 # A negative offset counts from the end.
-log=$1; offset=$2; limit=$3
-[ -f "$log" ] || { echo missing; exit 0; }
-size=$(stat -c %s "$log" </dev/null)
-[ "$offset" -lt 0 ] && offset=$((size + offset))
-[ "$offset" -lt 0 ] && offset=0
-echo "size $size $offset"
+mark=$1; log=$2; offset=$3; limit=$4
+[ -f "$log" ] && [ -r "$log" ] || { echo "$mark missing"; exit 0; }
+size=$(stat -L -c %s "$log" </dev/null)
+[ "$offset" -ge 0 ] || offset=$((size + offset))
+[ "$offset" -ge 0 ] || offset=0
+echo "$mark $size $offset"
 tail -c "+$((offset + 1))" "$log" 2>/dev/null </dev/null | head -c "$limit"

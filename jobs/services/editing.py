@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.models import User
 from jobs import commands
@@ -16,6 +17,7 @@ from monitoring import audit, naming
 from monitoring.models import Gpu, Host
 
 MAX_TASKS = 200
+CHANGEABLE = ("name", "description", "start_at", "stop_at")
 
 
 class WrongState(Exception):
@@ -43,7 +45,8 @@ def create(
         start_at=start_at,
         stop_at=stop_at,
     )
-    _refuse_bad_times(job)
+    refuse_past(start_at)
+    refuse_wrong_order(start_at, stop_at)
     job.full_clean()
     if not 0 < len(tasks) <= MAX_TASKS:
         raise ValidationError({"tasks": f"A job has between 1 and {MAX_TASKS} tasks."})
@@ -61,19 +64,26 @@ def change(job: Job, *, actor: User, **fields: Any) -> Job:
     Raises ValidationError and WrongState.
     """
     _refuse_active(job, "changed")
+    wanted = {
+        field: naming.normalized(value) if isinstance(value, str) else value
+        for field, value in fields.items()
+        if field in CHANGEABLE
+    }
     changes = {
         field: [getattr(job, field), value]
-        for field, value in fields.items()
-        if field in ("name", "description", "start_at", "stop_at") and getattr(job, field) != value
+        for field, value in wanted.items()
+        if getattr(job, field) != value
     }
     for field, (_, value) in changes.items():
         setattr(job, field, value)
     if "start_at" in changes:
         job.start_handled_at = None
-    _refuse_bad_times(job)
+        refuse_past(job.start_at)
+    refuse_wrong_order(job.start_at, job.stop_at)
     job.full_clean()
-    job.save()
-    audit.record(actor=actor, action="job.change", target=job, changes=changes)
+    job.save(update_fields=[*CHANGEABLE, "start_handled_at"])
+    if changes:
+        audit.record(actor=actor, action="job.change", target=job, changes=changes)
     return job
 
 
@@ -99,7 +109,7 @@ def _add_task(
     commands.validate_env(dict(env or {}))
     commands.validate_parameters(list(parameters))
     if elsewhere := [gpu.uuid for gpu in gpus if gpu.host_id != host.pk]:
-        raise ValidationError(f"{', '.join(elsewhere)} is not on {host.name}.")
+        raise ValidationError({"gpus": f"{', '.join(elsewhere)} is not on {host.name}."})
     task = Task(
         job=job,
         position=position,
@@ -114,8 +124,15 @@ def _add_task(
     return task
 
 
-def _refuse_bad_times(job: Job) -> None:
-    if job.start_at and job.stop_at and job.stop_at <= job.start_at:
+def refuse_past(start_at: dt.datetime | None) -> None:
+    """Refuse a start that lies behind us. Raises ValidationError."""
+    if start_at is not None and start_at < timezone.now() - dt.timedelta(minutes=1):
+        raise ValidationError({"start_at": "This moment has passed."})
+
+
+def refuse_wrong_order(start_at: dt.datetime | None, stop_at: dt.datetime | None) -> None:
+    """Refuse a stop before the start. Raises ValidationError."""
+    if start_at is not None and stop_at is not None and stop_at <= start_at:
         raise ValidationError({"stop_at": "A job must stop after it starts."})
 
 

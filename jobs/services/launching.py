@@ -17,9 +17,10 @@ from django.db.models import Max
 from django.utils import timezone
 
 from accounts.models import User
-from jobs import commands
+from jobs import answers, commands
 from jobs.models import Attempt, Job, Task, TaskState
 from jobs.rights import refusal
+from jobs.services import recording
 from jobs.services.editing import WrongState
 from monitoring import audit, requests, ssh
 from monitoring.models import HostRequest
@@ -30,20 +31,7 @@ logger = logging.getLogger(__name__)
 REMOTE = Path(__file__).resolve().parent.parent / "remote"
 _LAUNCH = (REMOTE / "launch.sh").read_text()
 _WRAPPER = (REMOTE / "wrapper.sh").read_text()
-_DEADLINE = 30.0
 _RETRY_AFTER = dt.timedelta(seconds=45)
-# After these nothing can have begun on the host.
-_NOTHING_BEGAN = frozenset(
-    {
-        ssh.Status.REFUSED,
-        ssh.Status.UNREACHABLE,
-        ssh.Status.DNS,
-        ssh.Status.BANNER,
-        ssh.Status.HOSTKEY_UNKNOWN,
-        ssh.Status.HOSTKEY_CHANGED,
-        ssh.Status.AUTH,
-    }
-)
 
 
 class Refused(Exception):
@@ -56,10 +44,16 @@ def execute(job: Job, *, actor: User | None) -> None:
 
     Only rows and bells: the tasks go to `starting`, each with a new attempt.
     """
-    tasks = list(job.tasks.select_for_update().order_by("position"))
+    now = timezone.now()
+    tasks = list(
+        job.tasks.select_for_update(of=("self",))
+        .select_related("host", "job__owner")
+        .order_by("position")
+    )
     if any(task.state in Task.ACTIVE for task in tasks):
         raise WrongState("The job may still be running. Stop it first, or wait for its end.")
-    now = timezone.now()
+    if job.stop_at is not None and job.stop_at <= now:
+        raise Refused("Its time to stop has passed; change or clear that first.")
     for task in tasks:
         if sentence := refusal(task, now):
             raise Refused(sentence)
@@ -83,45 +77,58 @@ def handle_launch(request: HostRequest) -> dict[str, Any]:
 
 def launch(attempt: Attempt) -> None:
     """Send the start of an attempt to its host and write down what the host says."""
-    task = attempt.task
-    if task.stop_requested_at is not None and attempt.launching_at is None:
-        _end(attempt, TaskState.STOPPED, "Stopped before it was started.")
-        return
-    if attempt.launching_at is None and (sentence := refusal(task, timezone.now())):
-        _end(attempt, TaskState.FAILED, sentence)
-        return
-    was_sent_before = attempt.launching_at is not None
-    Attempt.objects.filter(pk=attempt.pk).update(launching_at=timezone.now())
+    task, now, sent_before = attempt.task, timezone.now(), attempt.launching_at
+    if sent_before is None:
+        if task.stop_requested_at is not None:
+            recording.ended(attempt, TaskState.STOPPED, "Stopped before it was started.", now)
+            return
+        if sentence := refusal(task, now):
+            recording.ended(attempt, TaskState.FAILED, sentence, now)
+            return
+    same = Attempt.objects.filter(pk=attempt.pk, launching_at=sent_before, ended_at=None)
+    if not same.update(launching_at=now):
+        return  # another worker is at it
     answer = ssh.run(
         target_of(task.host, key="acting", user=attempt.login),
         _LAUNCH,
         arguments=_arguments(attempt),
-        deadline=_DEADLINE,
     )
-    _take(attempt, answer, was_sent_before=was_sent_before)
+    _take(attempt, answer, was_sent_before=sent_before is not None)
 
 
 def relaunch_overdue(now: dt.datetime) -> None:
     """Ring again for attempts whose start was claimed but never answered."""
+    open_requests = HostRequest.objects.filter(kind="launch_task", state__in=requests.OPEN)
+    asked = {request.arguments["attempt"] for request in open_requests}
     waiting = Attempt.objects.filter(
         started_at=None, ended_at=None, claimed_at__lt=now - _RETRY_AFTER
     ).exclude(launching_at__gt=now - _RETRY_AFTER)
-    for attempt in waiting.select_related("task__host"):
+    for attempt in waiting.exclude(pk__in=asked).select_related("task__host"):
         requests.ask("launch_task", host=attempt.task.host, arguments={"attempt": attempt.pk})
 
 
 def start_due(now: dt.datetime) -> None:
-    """Start the jobs whose time has come; each start is claimed, so that it happens once."""
-    due = Job.objects.filter(start_at__lte=now, start_handled_at=None)
-    for job in due:
-        if not Job.objects.filter(pk=job.pk, start_handled_at=None).update(start_handled_at=now):
-            continue
-        try:
-            execute(job, actor=None)
-        except (Refused, WrongState) as refused:
-            job.tasks.filter(state=TaskState.IDLE).update(
-                state=TaskState.FAILED, state_since=now, reason=f"Not started: {refused}"[:500]
-            )
+    """Start the jobs whose time has come, each once."""
+    for job in Job.objects.filter(start_at__lte=now, start_handled_at=None):
+        _start_due(job, now)
+
+
+@transaction.atomic
+def _start_due(job: Job, now: dt.datetime) -> None:
+    """Claim and start together, so that a worker that dies in between has done neither."""
+    if not Job.objects.filter(pk=job.pk, start_handled_at=None).update(start_handled_at=now):
+        return
+    try:
+        execute(job, actor=None)
+    except WrongState:
+        logger.info("job %s was running already when its time came", job.pk)
+    except Refused as refused:
+        job.tasks.exclude(state__in=Task.ACTIVE).update(
+            state=TaskState.FAILED,
+            state_since=now,
+            exit_code=None,
+            reason=f"Not started: {refused}"[:500],
+        )
 
 
 def _claim(task: Task, now: dt.datetime) -> Attempt:
@@ -133,74 +140,49 @@ def _claim(task: Task, now: dt.datetime) -> Attempt:
         session=commands.session_name(task.pk),
         claimed_at=now,
     )
-    task.state, task.state_since, task.reason = TaskState.STARTING, now, ""
-    task.exit_code = task.stop_requested_at = task.stop_requested_by = None
-    task.save()
+    Task.objects.filter(pk=task.pk).update(
+        state=TaskState.STARTING,
+        state_since=now,
+        reason="",
+        exit_code=None,
+        stop_requested_at=None,
+        stop_requested_by=None,
+    )
     return attempt
 
 
 def mark_of(attempt: Attempt) -> str:
-    """The value of TENSORHIVE_TASK in the environment of everything the attempt starts."""
-    return f"{settings.INSTALLATION}-{attempt.task_id}-{attempt.number}"
+    """The attempt's name on the host: of its directory, and TENSORHIVE_TASK in its environment.
+
+    The moment keeps two installations, or one that went back to a backup, apart where they meet in
+    one account; a directory shared between hosts holds each task once.
+    """
+    moment = f"{attempt.claimed_at.astimezone(dt.UTC):%Y%m%dT%H%M%S%f}"
+    return f"{settings.INSTALLATION}-{attempt.task_id}-{attempt.number}-{moment}"
 
 
 def _arguments(attempt: Attempt) -> list[str]:
-    task = attempt.task
+    task, mark = attempt.task, mark_of(attempt)
     environment = commands.environment_text(
         task.env,
-        gpu_uuids=task.gpus.values_list("uuid", flat=True),
+        gpu_uuids=task.gpus.order_by("index", "pk").values_list("uuid", flat=True),
         job_id=task.job_id,
-        mark=mark_of(attempt),
+        mark=mark,
     )
-    # Homes may be shared between hosts: the directory's name says which host it is about.
-    name = f"{task.host_id}-{attempt.session}-{attempt.number}"
     command = commands.full_command(task.command, task.parameters)
-    return [f"{settings.INSTALLATION}-{name}", attempt.session, _WRAPPER, command, environment]
+    return [mark, attempt.session, _WRAPPER, command, environment]
 
 
 def _take(attempt: Attempt, answer: ssh.Result, *, was_sent_before: bool) -> None:
-    word, _, rest = answer.stdout.decode(errors="replace").strip().partition(" ")
-    if word in ("started", "running"):
-        _started(attempt, rest)
-    elif word == "failed":
-        _end(attempt, TaskState.FAILED, rest)
-    elif answer.status in _NOTHING_BEGAN and not was_sent_before:
-        _end(attempt, TaskState.FAILED, f"Not started: {answer.reason}")
+    now, said = timezone.now(), answers.parse_launch(answer.stdout)
+    if isinstance(said, answers.Launched):
+        recording.started(attempt, said, now)
+    elif said is not None and said.is_certain:
+        recording.ended(attempt, TaskState.FAILED, said.sentence, now)
+    elif answer.phase != "command" and not was_sent_before:
+        recording.ended(attempt, TaskState.FAILED, f"Not started: {answer.reason}", now)
     else:
         # The start may have happened: it is asked again, and the host will tell.
-        Task.objects.filter(pk=attempt.task_id, state=TaskState.STARTING).update(
-            reason=f"Whether it started is not known yet: {answer.reason}"[:500]
-        )
-        logger.warning("launch of attempt %s: %s", attempt.pk, answer.reason)
-
-
-@transaction.atomic
-def _started(attempt: Attempt, said: str) -> None:
-    uid, pid, ticks, boot_id, directory, log, how = said.split(" ", 6)
-    now = timezone.now()
-    Attempt.objects.filter(pk=attempt.pk, started_at=None).update(
-        uid=int(uid),
-        pid=int(pid),
-        start_ticks=int(ticks),
-        boot_id=boot_id[:64],
-        directory=directory[:300],
-        log=log[:300],
-        screen_directory=how.partition(":")[2][:300],
-        session=attempt.session if how.startswith("screen") else "",
-        started_at=now,
-    )
-    note = "" if how.startswith("screen") else "The host has no screen: it cannot be attached to."
-    Task.objects.filter(pk=attempt.task_id, state__in=Task.ACTIVE).update(
-        state=TaskState.RUNNING, state_since=now, reason=note
-    )
-
-
-@transaction.atomic
-def _end(attempt: Attempt, state: TaskState, reason: str) -> None:
-    now = timezone.now()
-    if Attempt.objects.filter(pk=attempt.pk, ended_at=None).update(
-        ended_at=now, reason=reason[:500]
-    ):
-        Task.objects.filter(pk=attempt.task_id).update(
-            state=state, state_since=now, reason=reason[:500]
-        )
+        why = said.sentence if said else answer.reason or "the answer makes no sense."
+        recording.unknown([attempt], f"Whether it started is not known yet: {why}", now)
+        logger.warning("launch of attempt %s: %s", attempt.pk, why)

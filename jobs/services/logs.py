@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import secrets
 from typing import Any
 
+from django.utils import timezone
+
+from accounts.models import User
+from jobs import answers
 from jobs.models import Attempt, Task
 from jobs.services.launching import REMOTE
 from monitoring import requests, ssh
@@ -13,54 +19,84 @@ from monitoring.services.targets import target_of
 
 _LOG = (REMOTE / "log.sh").read_text()
 MAX_PIECE = 256 * 1024
-_DEADLINE = 12.0
+MIN_PIECE = 16  # a character always fits
+_FRESH = dt.timedelta(seconds=20)
 
 
-def ask(task: Task, *, offset: int, limit: int, requested_by: Any) -> HostRequest:
-    """Ask for `limit` bytes from `offset`; an open request for the same piece is taken up again.
+def read(
+    task: Task, *, offset: int, limit: int, requested_by: User, seconds: float = requests.PATIENCE
+) -> dict[str, Any] | None:
+    """`limit` bytes of the newest log from `offset`; a negative offset counts from the end.
 
-    A negative offset counts from the end.
+    {offset, next_offset, size, text, complete}, or None when the host has not answered within
+    `seconds`: then ask again. Raises RequestFailed.
     """
-    arguments = {"task": task.pk, "offset": offset, "limit": min(limit, MAX_PIECE)}
-    same = HostRequest.objects.filter(
-        kind="read_log",
-        arguments=arguments,
-        requested_by=requested_by,
-        state__in=(HostRequest.State.WAITING, HostRequest.State.RUNNING),
-    ).first()
-    return same or requests.ask(
-        "read_log", host=task.host, arguments=arguments, requested_by=requested_by
+    _attempt(task.pk)  # without one there is nothing to ask the host for
+    request = requests.wait(
+        _ask(task, offset=offset, limit=limit, requested_by=requested_by), seconds=seconds
     )
+    if request.state == HostRequest.State.FAILED:
+        raise RequestFailed(request.reason)
+    result = request.result
+    # What a job printed does not stay in our database once it was read.
+    HostRequest.objects.filter(pk=request.pk, state=HostRequest.State.DONE).update(result=None)
+    return result
 
 
 def handle_read_log(request: HostRequest) -> dict[str, Any]:
-    """Answer: {offset, next_offset, size, text, complete}; `complete`: nothing more will come."""
+    """Answer a "read_log" request; `complete`: nothing more will come."""
     attempt = _attempt(request.arguments["task"])
-    offset, limit = request.arguments["offset"], request.arguments["limit"]
+    limit, mark = request.arguments["limit"], secrets.token_hex(8)
     answer = ssh.run(
         target_of(attempt.task.host, key="acting", user=attempt.login),
         _LOG,
-        arguments=[attempt.log, str(offset), str(limit)],
-        deadline=_DEADLINE,
-        max_bytes=MAX_PIECE + 1024,
+        arguments=[mark, attempt.log, str(request.arguments["offset"]), str(limit)],
+        max_bytes=MAX_PIECE + 64 * 1024,
     )
     if not answer.ok:
         raise RequestFailed(f"The log cannot be read now: {answer.reason}")
-    head, _, piece = answer.stdout.partition(b"\n")
-    if head.strip() == b"missing":
+    try:
+        said = answers.parse_log(answer.stdout, mark=mark)
+    except ValueError:
+        raise RequestFailed("The log cannot be read: the host's answer makes no sense.") from None
+    if said is None:
         raise RequestFailed("The log is not there any more; it may have been deleted on the host.")
-    words = head.split()
-    size, begin = int(words[1]), int(words[2])
-    piece = _whole_characters(piece)
-    following = begin + len(piece)
+    return _piece(*said, has_ended=attempt.ended_at is not None)
+
+
+def _piece(size: int, offset: int, piece: bytes, *, has_ended: bool) -> dict[str, Any]:
+    is_end = has_ended and offset + len(piece) >= size
+    if not is_end:
+        piece = answers.whole_characters(piece)
     return {
-        "offset": begin,
-        "next_offset": following,
+        "offset": offset,
+        "next_offset": offset + len(piece),
         "size": size,
         # PostgreSQL holds no NUL in a text.
         "text": piece.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}"),
-        "complete": attempt.ended_at is not None and following >= size,
+        "complete": is_end,
     }
+
+
+def _ask(task: Task, *, offset: int, limit: int, requested_by: User) -> HostRequest:
+    """The person's request for this piece that is under way or was never read, or a new one."""
+    arguments = {
+        "task": task.pk,
+        "offset": offset,
+        "limit": max(MIN_PIECE, min(limit, MAX_PIECE)),
+    }
+    mine = HostRequest.objects.filter(
+        kind="read_log", arguments=arguments, requested_by=requested_by
+    )
+    unread = mine.filter(
+        state=HostRequest.State.DONE,
+        result__isnull=False,
+        finished_at__gt=timezone.now() - _FRESH,
+    )
+    same = (mine.filter(state__in=requests.OPEN) | unread).first()
+    return same or requests.ask(
+        "read_log", host=task.host, arguments=arguments, requested_by=requested_by
+    )
 
 
 def _attempt(task_pk: int) -> Attempt:
@@ -70,15 +106,3 @@ def _attempt(task_pk: int) -> Attempt:
     if attempt is None or not attempt.log:
         raise RequestFailed("There is no log yet: the task has not started.")
     return attempt
-
-
-def _whole_characters(piece: bytes) -> bytes:
-    """Without a UTF-8 character cut off at the end; it comes with the next piece."""
-    for length in range(1, min(4, len(piece) + 1)):
-        byte = piece[-length]
-        if byte >= 0xC0:
-            needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return piece[:-length] if needs > length else piece
-        if byte < 0x80:
-            break
-    return piece
