@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
@@ -12,6 +13,9 @@ from django.db.models import F, Q
 from accounts.models import User, site_time_zone, validate_time_zone
 from monitoring import naming
 from monitoring.models import Gpu, Host
+
+_LONGEST = dt.timedelta(days=3660)
+_MOST = 100_000
 
 
 class ReservationQuerySet(models.QuerySet["Reservation"]):
@@ -170,6 +174,26 @@ class Policy(models.Model):
 
     def __str__(self) -> str:
         return "Policy"
+
+    def clean(self) -> None:
+        """Refuse values that no booking could keep, or that no clock can count."""
+        day, problems = dt.timedelta(days=1), {}
+        if not self.step or self.step < dt.timedelta(minutes=1) or day % self.step:
+            problems["step"] = "A step is at least one minute and divides the day evenly."
+        for name in ("min_length", "max_length", "horizon"):
+            if not dt.timedelta(minutes=1) <= (getattr(self, name) or day) <= _LONGEST:
+                problems[name] = "Between one minute and ten years."
+        if not problems and self.horizon < self.min_length:
+            problems["horizon"] = "The horizon must not be below the shortest length."
+        for name in ("max_gpus_at_once", "max_hours_per_week"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= _MOST:
+                problems[name] = f"Between 1 and {_MOST}, or empty for no limit."
+        for name in ("short_notice_hours", "grace_minutes"):
+            if (getattr(self, name) or 0) > _MOST:
+                problems[name] = f"At most {_MOST}."
+        if problems:
+            raise ValidationError(problems)
 
 
 class Violation(models.Model):

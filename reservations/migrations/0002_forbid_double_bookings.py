@@ -3,11 +3,28 @@
 PostgreSQL has an exclusion constraint for that, SQLite gets triggers. On both, triggers keep the
 copies of a reservation's span in its slots equal to the reservation, so that changing either row,
 by whatever code or by hand, cannot get around it.
+
+On SQLite a later migration that rebuilds one of the two tables drops its triggers: such a migration
+runs SQLITE_BACK first and SQLITE last.
 """
 
 from django.db import migrations
 
+_DIGITS = "[0-9]"
+_DATE = "-".join([_DIGITS * 4, _DIGITS * 2, _DIGITS * 2])
+_TIME = ":".join([_DIGITS * 2] * 3)
+# Moments are text there and compared as text, which is right only in Django's own form.
+_IS_MOMENT = f"GLOB '{_DATE} {_TIME}*'"
+
 SQLITE = [
+    *(
+        f"""
+        CREATE TRIGGER slot_moments_{event} BEFORE {event} ON reservations_reservationgpu
+        WHEN NOT (NEW.starts_at {_IS_MOMENT} AND NEW.ends_at {_IS_MOMENT})
+        BEGIN SELECT RAISE(ABORT, 'slot_moments_are_utc_text'); END
+        """
+        for event in ("insert", "update")
+    ),
     """
     CREATE TRIGGER slot_not_taken_insert BEFORE INSERT ON reservations_reservationgpu
     WHEN NEW.is_standing AND EXISTS (
@@ -57,6 +74,8 @@ SQLITE_BACK = [
     "DROP TRIGGER slot_matches_insert",
     "DROP TRIGGER slot_not_taken_update",
     "DROP TRIGGER slot_not_taken_insert",
+    "DROP TRIGGER slot_moments_update",
+    "DROP TRIGGER slot_moments_insert",
 ]
 POSTGRESQL = [
     "CREATE EXTENSION IF NOT EXISTS btree_gist",
@@ -68,6 +87,8 @@ POSTGRESQL = [
     """
     CREATE FUNCTION slot_matches_reservation() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
+        -- Locked, so that the reservation cannot move between this look and the commit.
+        PERFORM 1 FROM reservations_reservation WHERE id = NEW.reservation_id FOR SHARE;
         IF NOT EXISTS (
             SELECT 1 FROM reservations_reservation AS r
             WHERE r.id = NEW.reservation_id AND r.starts_at = NEW.starts_at

@@ -10,7 +10,7 @@ import time_machine
 from django.core.exceptions import PermissionDenied, ValidationError
 
 from accounts.models import Grant
-from monitoring.models import AuditEntry, Gpu
+from monitoring.models import AuditEntry, Gpu, Host
 from reservations.models import Reservation
 from reservations.services import booking
 from reservations.services.policy import change_policy
@@ -64,7 +64,9 @@ def test_a_taken_gpu_refuses_the_whole_and_names_who_has_it(
     alice: Any, bob: Any, gpus: list[Gpu]
 ) -> None:
     reserve(alice, gpus[:1])
-    with pytest.raises(booking.GpuTaken, match=r"gpu01:0 is reserved by alice from .* 13:00"):
+    with pytest.raises(
+        booking.GpuTaken, match=r"gpu01:0 is reserved by alice from Mon 1 Jun 2026 13:00 UTC"
+    ):
         reserve(bob, gpus, 2, 4)
     assert Reservation.objects.count() == 1
 
@@ -101,7 +103,7 @@ def test_limits_refuse_with_their_code(
     assert str(refused.value).endswith(".")
 
 
-@pytest.mark.parametrize(("begin", "end"), [(1, 1.5), (1, 1 + 8 * 24), (-1 / 60, 2), (0.01, 2.01)])
+@pytest.mark.parametrize(("begin", "end"), [(1, 1.5), (1, 1 + 8 * 24), (-1 / 60, 2), (0.01, 2)])
 def test_the_edges_of_the_limits_are_allowed(
     alice: Any, gpus: list[Gpu], begin: float, end: float
 ) -> None:
@@ -113,7 +115,9 @@ def test_without_a_grant_the_first_uncovered_moment_is_named(
 ) -> None:
     granted.ends_at = NOW + 2 * HOUR
     granted.save()
-    with pytest.raises(booking.RuleRefusal, match=r"gpu01:0 at 2026-06-01 14:00 UTC") as refused:
+    with pytest.raises(
+        booking.RuleRefusal, match=r"gpu01:0 at Mon 1 Jun 2026 14:00 UTC"
+    ) as refused:
         reserve(alice, gpus)
     assert refused.value.code == "not_granted"
 
@@ -182,10 +186,10 @@ def test_short_notice_is_free_of_the_limits(alice: Any, gpus: list[Gpu]) -> None
 
 
 def test_maintenance_and_retired_gpus_are_not_bookable(alice: Any, gpus: list[Gpu]) -> None:
-    gpus[0].is_retired = True
+    Gpu.objects.filter(pk=gpus[0].pk).update(is_retired=True)
     with pytest.raises(booking.RuleRefusal, match="not there any more"):
         reserve(alice, gpus[:1])
-    gpus[2].host.in_maintenance = True
+    Host.objects.filter(name="gpu02").update(in_maintenance=True)
     with pytest.raises(booking.RuleRefusal, match="maintenance"):
         reserve(alice, gpus[2:])
 
