@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
@@ -40,7 +41,7 @@ class HostKeyInline(admin.TabularInline):
     extra = 0
     can_delete = False
     fields = ["address", "port", "key_type", "fingerprint", "seen_at", "accepted_at", "accepted_by"]
-    readonly_fields = fields
+    readonly_fields = tuple(fields)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -69,7 +70,7 @@ class HostAdmin(admin.ModelAdmin):
         (None, {"fields": ["name", "address", "port", "user"]}),
         ("Jump host", {"fields": ["jump_address", "jump_port", "jump_user"]}),
         ("Use", {"fields": ["is_enabled", "in_maintenance"]}),
-        ("State", {"fields": readonly_fields}),
+        ("State", {"fields": ["state_label", "reason", "state_since", "last_good_at", "boot_id"]}),
     ]
     change_form_template = "admin/monitoring/host/change_form.html"
 
@@ -109,11 +110,11 @@ class HostAdmin(admin.ModelAdmin):
     ) -> None:
         fields = {name: form.cleaned_data[name] for name in form.changed_data}
         if change:
-            hosts.change(obj, actor=request.user, **fields)
+            hosts.change(obj, actor=_actor(request), **fields)
             return
-        added = hosts.add(actor=request.user, **form.cleaned_data)
+        added = hosts.add(actor=_actor(request), **form.cleaned_data)
         obj.pk, obj._state = added.pk, added._state
-        requests.ask("check_host", host=added, requested_by=request.user)
+        requests.ask("check_host", host=added, requested_by=_actor(request))
 
     def response_add(
         self, request: HttpRequest, obj: Host, post_url_continue: str | None = None
@@ -122,11 +123,11 @@ class HostAdmin(admin.ModelAdmin):
         return HttpResponseRedirect(reverse("admin:monitoring_host_check", args=[obj.pk]))
 
     def delete_model(self, request: HttpRequest, obj: Host) -> None:
-        hosts.delete(obj, actor=request.user)
+        hosts.delete(obj, actor=_actor(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
         for host in queryset:
-            hosts.delete(host, actor=request.user)
+            hosts.delete(host, actor=_actor(request))
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
@@ -162,7 +163,7 @@ class HostAdmin(admin.ModelAdmin):
         return render(request, "admin/monitoring/host/check.html", context)
 
     def _asked_to_check(self, request: HttpRequest, host: Host) -> HttpResponse:
-        requests.ask("check_host", host=host, requested_by=request.user)
+        requests.ask("check_host", host=host, requested_by=_actor(request))
         return HttpResponseRedirect(reverse("admin:monitoring_host_check", args=[host.pk]))
 
     def accept_key_view(self, request: HttpRequest, pk: int, key_pk: int) -> HttpResponse:
@@ -171,7 +172,7 @@ class HostAdmin(admin.ModelAdmin):
             raise PermissionDenied
         key = get_object_or_404(HostKey.objects.select_related("host"), pk=key_pk, host_id=pk)
         if request.method == "POST":
-            host_keys.accept(key, actor=request.user)
+            host_keys.accept(key, actor=_actor(request))
             self.message_user(
                 request, f"{key.fingerprint} is trusted for {key.host.name} now.", messages.SUCCESS
             )
@@ -219,7 +220,7 @@ class HostAdmin(admin.ModelAdmin):
     def _change_all(
         self, request: HttpRequest, queryset: Sequence[Host] | QuerySet[Host], what: str, **to: bool
     ) -> None:
-        changed = [hosts.change(host, actor=request.user, **to).name for host in queryset]
+        changed = [hosts.change(host, actor=_actor(request), **to).name for host in queryset]
         self.message_user(request, f"{', '.join(changed)}: {what}.", messages.SUCCESS)
 
 
@@ -241,3 +242,10 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_filter = ["action", "target_type"]
     search_fields = ["actor_name", "target", "reason"]
     date_hierarchy = "at"
+
+
+def _actor(request: HttpRequest) -> AbstractBaseUser:
+    """Who is signed in; the console lets nobody else in."""
+    if not isinstance(request.user, AbstractBaseUser):
+        raise PermissionDenied
+    return request.user

@@ -105,7 +105,8 @@ def _parts(text: str, nonce: str) -> dict[str, _Part] | BrokenAnswer:
     """The sections of the first frame by name."""
     tag = f"@@{nonce} "
     parts: dict[str, _Part] = {}
-    name, lines = None, []
+    name: str | None = None
+    lines: list[str] = []
     for line in text.split("\n")[:_MAX_LINES]:
         if not line.startswith(tag):
             if name is not None:
@@ -147,7 +148,7 @@ def _from_xml(parts: Mapping[str, _Part]) -> tuple[GpuAnswer, ProcessAnswer]:
     xml, listing = parts["xml"], parts.get("list", _Part("", 0))
     answer = nvidia_smi.parse_xml(xml.text, xml.status)
     listed = nvidia_smi.parse_list(listing.text, listing.status)
-    uuids = {
+    uuids: dict[tuple[str | None, int | None], str] = {
         (card.uuid, device.device): device.uuid
         for card in listed.gpus
         for device in listed.mig_devices

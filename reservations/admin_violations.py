@@ -17,7 +17,7 @@ class StepInline(admin.TabularInline):
     extra = 0
     can_delete = False
     fields = ["at", "kind", "result", "text", "finished_at"]
-    readonly_fields = fields
+    readonly_fields = tuple(fields)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

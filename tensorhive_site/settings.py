@@ -292,6 +292,9 @@ REQUEST_HANDLERS = {
 # Marks what this installation starts on hosts, where several may share homes.
 INSTALLATION = env.str("INSTALLATION", default="th")
 
+# Which code runs, shown beside leases and heartbeats.
+CODE_VERSION = "2.0.0.dev0"
+
 # -- Background tasks --------------------------------------------------------------------------
 
 CLUSTER_SIZES = {

@@ -11,7 +11,6 @@ import monitoring.naming
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -20,181 +19,442 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='WatchLease',
+            name="WatchLease",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('shard', models.PositiveIntegerField(unique=True)),
-                ('holder', models.CharField(blank=True, max_length=200)),
-                ('machine', models.CharField(blank=True, max_length=200)),
-                ('expires_at', models.DateTimeField()),
-                ('beat_at', models.DateTimeField(null=True)),
-                ('stop_requested', models.BooleanField(default=False)),
-                ('version', models.CharField(blank=True, max_length=64)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("shard", models.PositiveIntegerField(unique=True)),
+                ("holder", models.CharField(blank=True, max_length=200)),
+                ("machine", models.CharField(blank=True, max_length=200)),
+                ("expires_at", models.DateTimeField()),
+                ("beat_at", models.DateTimeField(null=True)),
+                ("stop_requested", models.BooleanField(default=False)),
+                ("version", models.CharField(blank=True, max_length=64)),
             ],
             options={
-                'ordering': ['shard'],
+                "ordering": ["shard"],
             },
         ),
         migrations.CreateModel(
-            name='Heartbeat',
+            name="Heartbeat",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('cluster', models.CharField(max_length=32)),
-                ('machine', models.CharField(max_length=200)),
-                ('process_id', models.PositiveIntegerField()),
-                ('version', models.CharField(max_length=64)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('beat_at', models.DateTimeField()),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("cluster", models.CharField(max_length=32)),
+                ("machine", models.CharField(max_length=200)),
+                ("process_id", models.PositiveIntegerField()),
+                ("version", models.CharField(max_length=64)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("beat_at", models.DateTimeField()),
             ],
             options={
-                'ordering': ['cluster', 'machine'],
-                'constraints': [models.UniqueConstraint(fields=('cluster', 'machine'), name='heartbeat_per_cluster_and_machine')],
+                "ordering": ["cluster", "machine"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("cluster", "machine"), name="heartbeat_per_cluster_and_machine"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Host',
+            name="Host",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='How people know it. Letters, digits, dots and dashes.', max_length=64, unique=True, validators=[django.core.validators.RegexValidator(re.compile('^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?\\Z'), 'Use letters, digits, dots, dashes and underscores, 64 at most.')])),
-                ('address', models.CharField(help_text='Host name or IP address, without user or port.', max_length=253, validators=[monitoring.naming.validate_address])),
-                ('port', models.PositiveIntegerField(default=22, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(65535)])),
-                ('user', models.CharField(help_text='The login that probes this host.', max_length=32, validators=[monitoring.naming.validate_login], verbose_name='observing account')),
-                ('jump_user', models.CharField(blank=True, max_length=32, validators=[monitoring.naming.validate_login])),
-                ('jump_address', models.CharField(blank=True, help_text='Optional: a host to go through.', max_length=253, validators=[monitoring.naming.validate_address])),
-                ('jump_port', models.PositiveIntegerField(default=22, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(65535)])),
-                ('is_enabled', models.BooleanField(default=True, verbose_name='enabled')),
-                ('in_maintenance', models.BooleanField(default=False, help_text='Shown, but not probed and not bookable.')),
-                ('state', models.CharField(choices=[('pending', 'Pending'), ('ok', 'Ok'), ('partial', 'Partial'), ('unreachable', 'Unreachable'), ('key_unknown', 'Key Unknown'), ('key_changed', 'Key Changed'), ('auth_failed', 'Auth Failed'), ('no_driver', 'No Driver'), ('driver_mismatch', 'Driver Mismatch'), ('no_gpus', 'No Gpus'), ('maintenance', 'Maintenance'), ('disabled', 'Disabled')], default='pending', editable=False, max_length=16)),
-                ('reason', models.CharField(blank=True, editable=False, max_length=500)),
-                ('state_since', models.DateTimeField(editable=False, null=True)),
-                ('last_probe_at', models.DateTimeField(editable=False, null=True)),
-                ('last_good_at', models.DateTimeField(editable=False, null=True)),
-                ('failures_in_a_row', models.PositiveIntegerField(default=0, editable=False)),
-                ('interval_seconds', models.FloatField(editable=False, null=True)),
-                ('probe_requested_at', models.DateTimeField(editable=False, null=True)),
-                ('boot_id', models.CharField(blank=True, editable=False, max_length=64)),
-                ('machine_id', models.CharField(blank=True, editable=False, max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="How people know it. Letters, digits, dots and dashes.",
+                        max_length=64,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                re.compile("^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?\\Z"),
+                                "Use letters, digits, dots, dashes and underscores, 64 at most.",
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "address",
+                    models.CharField(
+                        help_text="Host name or IP address, without user or port.",
+                        max_length=253,
+                        validators=[monitoring.naming.validate_address],
+                    ),
+                ),
+                (
+                    "port",
+                    models.PositiveIntegerField(
+                        default=22,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(65535),
+                        ],
+                    ),
+                ),
+                (
+                    "user",
+                    models.CharField(
+                        help_text="The login that probes this host.",
+                        max_length=32,
+                        validators=[monitoring.naming.validate_login],
+                        verbose_name="observing account",
+                    ),
+                ),
+                (
+                    "jump_user",
+                    models.CharField(
+                        blank=True, max_length=32, validators=[monitoring.naming.validate_login]
+                    ),
+                ),
+                (
+                    "jump_address",
+                    models.CharField(
+                        blank=True,
+                        help_text="Optional: a host to go through.",
+                        max_length=253,
+                        validators=[monitoring.naming.validate_address],
+                    ),
+                ),
+                (
+                    "jump_port",
+                    models.PositiveIntegerField(
+                        default=22,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(65535),
+                        ],
+                    ),
+                ),
+                ("is_enabled", models.BooleanField(default=True, verbose_name="enabled")),
+                (
+                    "in_maintenance",
+                    models.BooleanField(
+                        default=False, help_text="Shown, but not probed and not bookable."
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("ok", "Ok"),
+                            ("partial", "Partial"),
+                            ("unreachable", "Unreachable"),
+                            ("key_unknown", "Key Unknown"),
+                            ("key_changed", "Key Changed"),
+                            ("auth_failed", "Auth Failed"),
+                            ("no_driver", "No Driver"),
+                            ("driver_mismatch", "Driver Mismatch"),
+                            ("no_gpus", "No Gpus"),
+                            ("maintenance", "Maintenance"),
+                            ("disabled", "Disabled"),
+                        ],
+                        default="pending",
+                        editable=False,
+                        max_length=16,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, editable=False, max_length=500)),
+                ("state_since", models.DateTimeField(editable=False, null=True)),
+                ("last_probe_at", models.DateTimeField(editable=False, null=True)),
+                ("last_good_at", models.DateTimeField(editable=False, null=True)),
+                ("failures_in_a_row", models.PositiveIntegerField(default=0, editable=False)),
+                ("interval_seconds", models.FloatField(editable=False, null=True)),
+                ("probe_requested_at", models.DateTimeField(editable=False, null=True)),
+                ("boot_id", models.CharField(blank=True, editable=False, max_length=64)),
+                ("machine_id", models.CharField(blank=True, editable=False, max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ['name'],
-                'constraints': [models.CheckConstraint(condition=models.Q(('jump_port__gte', 1), ('jump_port__lte', 65535), ('port__gte', 1), ('port__lte', 65535)), name='host_ports_exist'), models.CheckConstraint(condition=models.Q(models.Q(('jump_address', ''), ('jump_user', '')), models.Q(models.Q(('jump_address', ''), _negated=True), models.Q(('jump_user', ''), _negated=True)), _connector='OR'), name='host_jump_has_address_and_user', violation_error_message='A jump host needs an address and a user.')],
+                "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("jump_port__gte", 1),
+                            ("jump_port__lte", 65535),
+                            ("port__gte", 1),
+                            ("port__lte", 65535),
+                        ),
+                        name="host_ports_exist",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("jump_address", ""), ("jump_user", "")),
+                            models.Q(
+                                models.Q(("jump_address", ""), _negated=True),
+                                models.Q(("jump_user", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="host_jump_has_address_and_user",
+                        violation_error_message="A jump host needs an address and a user.",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Gpu',
+            name="Gpu",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('uuid', models.CharField(max_length=96, unique=True)),
-                ('index', models.PositiveIntegerField(null=True)),
-                ('name', models.CharField(blank=True, max_length=120)),
-                ('bus_id', models.CharField(blank=True, max_length=32)),
-                ('memory_total_mib', models.PositiveIntegerField(null=True)),
-                ('driver_version', models.CharField(blank=True, max_length=32)),
-                ('state', models.CharField(choices=[('ok', 'Ok'), ('partial', 'Partial'), ('lost', 'Lost'), ('unknown', 'Unknown')], default='unknown', max_length=16)),
-                ('reason', models.CharField(blank=True, max_length=500)),
-                ('state_since', models.DateTimeField(null=True)),
-                ('first_seen_at', models.DateTimeField()),
-                ('last_seen_at', models.DateTimeField()),
-                ('is_retired', models.BooleanField(default=False, help_text='No longer there: kept for history, hidden from the calendar.')),
-                ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='instances', to='monitoring.gpu')),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gpus', to='monitoring.host')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("uuid", models.CharField(max_length=96, unique=True)),
+                ("index", models.PositiveIntegerField(null=True)),
+                ("name", models.CharField(blank=True, max_length=120)),
+                ("bus_id", models.CharField(blank=True, max_length=32)),
+                ("memory_total_mib", models.PositiveIntegerField(null=True)),
+                ("driver_version", models.CharField(blank=True, max_length=32)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("ok", "Ok"),
+                            ("partial", "Partial"),
+                            ("lost", "Lost"),
+                            ("unknown", "Unknown"),
+                        ],
+                        default="unknown",
+                        max_length=16,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, max_length=500)),
+                ("state_since", models.DateTimeField(null=True)),
+                ("first_seen_at", models.DateTimeField()),
+                ("last_seen_at", models.DateTimeField()),
+                (
+                    "is_retired",
+                    models.BooleanField(
+                        default=False,
+                        help_text="No longer there: kept for history, hidden from the calendar.",
+                    ),
+                ),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="instances",
+                        to="monitoring.gpu",
+                    ),
+                ),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="gpus",
+                        to="monitoring.host",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'GPU',
-                'verbose_name_plural': 'GPUs',
-                'ordering': ['host__name', 'index', 'pk'],
+                "verbose_name": "GPU",
+                "verbose_name_plural": "GPUs",
+                "ordering": ["host__name", "index", "pk"],
             },
         ),
         migrations.CreateModel(
-            name='HostSnapshot',
+            name="HostSnapshot",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('taken_at', models.DateTimeField()),
-                ('previous_taken_at', models.DateTimeField(null=True)),
-                ('probe_seconds', models.FloatField()),
-                ('data', models.JSONField()),
-                ('previous_data', models.JSONField(null=True)),
-                ('host', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='snapshot', to='monitoring.host')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("taken_at", models.DateTimeField()),
+                ("previous_taken_at", models.DateTimeField(null=True)),
+                ("probe_seconds", models.FloatField()),
+                ("data", models.JSONField()),
+                ("previous_data", models.JSONField(null=True)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="snapshot",
+                        to="monitoring.host",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['host'],
+                "ordering": ["host"],
             },
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('actor_name', models.CharField(blank=True, max_length=150)),
-                ('action', models.CharField(max_length=64)),
-                ('target', models.CharField(max_length=200)),
-                ('target_type', models.CharField(max_length=64)),
-                ('target_id', models.CharField(max_length=64)),
-                ('changes', models.JSONField(default=dict)),
-                ('reason', models.CharField(blank=True, max_length=500)),
-                ('actor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='audit_entries', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("actor_name", models.CharField(blank=True, max_length=150)),
+                ("action", models.CharField(max_length=64)),
+                ("target", models.CharField(max_length=200)),
+                ("target_type", models.CharField(max_length=64)),
+                ("target_id", models.CharField(max_length=64)),
+                ("changes", models.JSONField(default=dict)),
+                ("reason", models.CharField(blank=True, max_length=500)),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="audit_entries",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'audit entries',
-                'ordering': ['-at', '-pk'],
-                'indexes': [models.Index(fields=['target_type', 'target_id'], name='audit_target'), models.Index(fields=['at'], name='audit_at')],
+                "verbose_name_plural": "audit entries",
+                "ordering": ["-at", "-pk"],
+                "indexes": [
+                    models.Index(fields=["target_type", "target_id"], name="audit_target"),
+                    models.Index(fields=["at"], name="audit_at"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='HostKey',
+            name="HostKey",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('address', models.CharField(max_length=253)),
-                ('port', models.PositiveIntegerField()),
-                ('key_type', models.CharField(max_length=64)),
-                ('public_key', models.TextField(help_text='base64, as in known_hosts')),
-                ('fingerprint', models.CharField(max_length=100)),
-                ('seen_at', models.DateTimeField()),
-                ('accepted_at', models.DateTimeField(blank=True, null=True)),
-                ('accepted_by', models.CharField(blank=True, max_length=150)),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='monitoring.host')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("address", models.CharField(max_length=253)),
+                ("port", models.PositiveIntegerField()),
+                ("key_type", models.CharField(max_length=64)),
+                ("public_key", models.TextField(help_text="base64, as in known_hosts")),
+                ("fingerprint", models.CharField(max_length=100)),
+                ("seen_at", models.DateTimeField()),
+                ("accepted_at", models.DateTimeField(blank=True, null=True)),
+                ("accepted_by", models.CharField(blank=True, max_length=150)),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="keys",
+                        to="monitoring.host",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['host', 'address', 'port', 'key_type', '-seen_at'],
-                'constraints': [models.UniqueConstraint(fields=('host', 'address', 'port', 'key_type', 'public_key'), name='host_key_recorded_once')],
+                "ordering": ["host", "address", "port", "key_type", "-seen_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("host", "address", "port", "key_type", "public_key"),
+                        name="host_key_recorded_once",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='HostRequest',
+            name="HostRequest",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=40)),
-                ('arguments', models.JSONField(default=dict)),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed')], default='waiting', max_length=8)),
-                ('result', models.JSONField(null=True)),
-                ('reason', models.CharField(blank=True, max_length=500)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('claimed_at', models.DateTimeField(null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('host', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='requests', to='monitoring.host')),
-                ('requested_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("kind", models.CharField(max_length=40)),
+                ("arguments", models.JSONField(default=dict)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                        ],
+                        default="waiting",
+                        max_length=8,
+                    ),
+                ),
+                ("result", models.JSONField(null=True)),
+                ("reason", models.CharField(blank=True, max_length=500)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("claimed_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "host",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="requests",
+                        to="monitoring.host",
+                    ),
+                ),
+                (
+                    "requested_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-pk'],
-                'indexes': [models.Index(fields=['state', 'created_at'], name='request_state_created')],
+                "ordering": ["-pk"],
+                "indexes": [
+                    models.Index(fields=["state", "created_at"], name="request_state_created")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='HostSample',
+            name="HostSample",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('taken_at', models.DateTimeField()),
-                ('gpus', models.JSONField()),
-                ('cpu_percent', models.FloatField(null=True)),
-                ('memory_used_mib', models.PositiveIntegerField(null=True)),
-                ('load_1m', models.FloatField(null=True)),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='samples', to='monitoring.host')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("taken_at", models.DateTimeField()),
+                ("gpus", models.JSONField()),
+                ("cpu_percent", models.FloatField(null=True)),
+                ("memory_used_mib", models.PositiveIntegerField(null=True)),
+                ("load_1m", models.FloatField(null=True)),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="samples",
+                        to="monitoring.host",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['host', 'taken_at'],
-                'indexes': [models.Index(fields=['taken_at'], name='sample_taken_at')],
-                'constraints': [models.UniqueConstraint(fields=('host', 'taken_at'), name='host_sampled_once_a_moment')],
+                "ordering": ["host", "taken_at"],
+                "indexes": [models.Index(fields=["taken_at"], name="sample_taken_at")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("host", "taken_at"), name="host_sampled_once_a_moment"
+                    )
+                ],
             },
         ),
     ]

@@ -75,8 +75,8 @@ def parse_xml(text: str, status: int | None = 0) -> XmlAnswer:
     """Read the first document in the text; prose instead of one is classified as such."""
     root = _root(text)
     if root is None:
-        found = classify(text, status) or fault("no-data")
-        return XmlAnswer(section=section_of(found, has_rows=False), fault=found)
+        prose = classify(text, status) or fault("no-data")
+        return XmlAnswer(section=section_of(prose, has_rows=False), fault=prose)
     cards = root.findall("gpu")[:MAX_GPUS]
     gpus = tuple(_reading(card) for card in cards)
     found = None if gpus else classify("", status) or fault("no-devices")

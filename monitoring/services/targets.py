@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -16,17 +17,29 @@ def target_of(host: Host, *, key: str = "observing", user: str | None = None) ->
     `key` is "observing" (as the host's observing account) or "acting", then with the login `user`.
     A jump host is always entered with the observing key. One query.
     """
-    pins = _pins(host)
+    return _target(host, _pins([host]), key=key, user=user)
+
+
+def targets_of(hosts: Sequence[Host]) -> dict[int, ssh.Target]:
+    """The targets of the observing account for many hosts, by their keys. One query."""
+    pins = _pins(hosts)
+    return {host.pk: _target(host, pins, key="observing", user=None) for host in hosts}
+
+
+_Pins = Mapping[tuple[int, str, int], tuple[str, ...]]
+
+
+def _target(host: Host, pins: _Pins, *, key: str, user: str | None) -> ssh.Target:
     jump = None
     if host.jump_address:
         jump = ssh.Target(
             ssh.Address(host.jump_address, host.jump_port, host.jump_user),
-            pins.get((host.jump_address, host.jump_port), ()),
+            pins.get((host.pk, host.jump_address, host.jump_port), ()),
             settings.OBSERVING_KEY,
         )
     return ssh.Target(
         ssh.Address(host.address, host.port, user or host.user),
-        pins.get((host.address, host.port), ()),
+        pins.get((host.pk, host.address, host.port), ()),
         _key_path(key),
         jump,
     )
@@ -36,10 +49,10 @@ def _key_path(key: str) -> Path:
     return settings.ACTING_KEY if key == "acting" else settings.OBSERVING_KEY
 
 
-def _pins(host: Host) -> dict[tuple[str, int], tuple[str, ...]]:
-    """(address, port) -> the lines of the keys accepted there."""
-    pins: dict[tuple[str, int], tuple[str, ...]] = {}
-    for key in HostKey.objects.filter(host=host).exclude(accepted_at=None):
-        place = (key.address, key.port)
+def _pins(hosts: Sequence[Host]) -> _Pins:
+    """(host, address, port) -> the lines of the keys accepted there."""
+    pins: dict[tuple[int, str, int], tuple[str, ...]] = {}
+    for key in HostKey.objects.filter(host__in=hosts).exclude(accepted_at=None):
+        place = (key.host_id, key.address, key.port)
         pins[place] = (*pins.get(place, ()), key.line)
     return pins

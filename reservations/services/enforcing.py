@@ -71,7 +71,10 @@ def _views(host_ids: Sequence[int], *, policy: Policy, now: dt.datetime) -> Iter
     ]
     gpus = _gpus_of(snapshots)
     rights = _rights(gpus, now)
-    own = hooks.collect("OWN_PROCESSES", [snapshot.host_id for snapshot in snapshots], now)
+    seen = [snapshot.host_id for snapshot in snapshots]
+    own: frozenset[tuple[str, int, int, int]] = frozenset().union(
+        *hooks.collect("OWN_PROCESSES", seen, now)
+    )
     for snapshot in snapshots:
         here = {uuid: gpu for uuid, gpu in gpus.items() if gpu.host_id == snapshot.host_id}
         processes = enforcement.processes_of(

@@ -168,12 +168,12 @@ def _outcome(sent: Sequence[str], refused: Mapping[str, str]) -> tuple[Violation
 def _message(violation: Violation) -> str:
     reservation = violation.reservation
     zone = zone_of(violation.person)
-    until = reservation and f"{reservation.ends_at.astimezone(zone):%a %d %b %H:%M %Z}"
+    ends_at = reservation.ends_at.astimezone(zone) if reservation else None
     return enforcement.warning_text(
         gpus=f"{violation.host.name} GPU {violation.gpu.index}",
         intruder_processes=[(row["pid"], row["command"]) for row in violation.processes],
-        owner=reservation and reservation.owner.username,
-        until=until or None,
+        owner=reservation.owner.username if reservation else None,
+        until=f"{ends_at:%a %d %b %H:%M %Z}" if ends_at else None,
         calendar_url=settings.PUBLIC_URL + reverse("calendar"),
         consequence="The administrators can see this.",
     )

@@ -1,0 +1,62 @@
+"""Background tasks of monitoring: thin entries to services."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from monitoring import requests
+from monitoring.bell import ring
+from monitoring.services import heartbeats, storing
+from monitoring.watch import watch as watch_shard
+from monitoring.watch.leases import abandoned_shards
+
+
+def watch(shard: int) -> None:
+    """Watch one shard of the hosts for a segment; returns at once where somebody else does."""
+    watch_shard(shard)
+
+
+def ring_watches() -> None:
+    """Ring for every shard that nobody watches: a broken chain is mended within a minute."""
+    for shard in abandoned_shards(timezone.now()):
+        ring("monitoring.tasks.watch", shard, cluster="watch")
+
+
+def beat(name: str, asked_at: str) -> None:
+    """Show that the cluster runs tasks (its name is not passed as "cluster": django-q takes it)."""
+    heartbeats.beat(name, asked_at)
+
+
+def answer_request(pk: int) -> None:
+    """Answer what a person asked of a host."""
+    requests.answer(pk)
+
+
+def sweep_requests() -> None:
+    requests.sweep(timezone.now())
+
+
+def prune_samples() -> None:
+    storing.prune(timezone.now())
+
+
+SCHEDULES = {
+    "monitoring-ring-watches": {
+        "func": "monitoring.tasks.ring_watches",
+        "schedule_type": "I",
+        "minutes": 1,
+        "cluster": "actions",
+    },
+    "monitoring-sweep-requests": {
+        "func": "monitoring.tasks.sweep_requests",
+        "schedule_type": "I",
+        "minutes": 1,
+        "cluster": "slow",
+    },
+    "monitoring-prune-samples": {
+        "func": "monitoring.tasks.prune_samples",
+        "schedule_type": "I",
+        "minutes": 10,
+        "cluster": "slow",
+    },
+}
