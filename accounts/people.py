@@ -1,12 +1,22 @@
-"""Whose a Unix login is."""
+"""Who asks, and whose a Unix login is."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q
+from django.http import HttpRequest
+from rest_framework.request import Request
 
 from accounts.models import User
+
+
+def signed_in(request: HttpRequest | Request) -> User:
+    """The person who asks, where being signed in was checked before. Raises PermissionDenied."""
+    if not isinstance(request.user, User):
+        raise PermissionDenied("Sign in first.")
+    return request.user
 
 
 def people_by_login(logins: Collection[str]) -> dict[str, str]:

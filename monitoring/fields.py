@@ -33,6 +33,15 @@ class TextField(serializers.CharField):
         return text
 
 
+class NamedField(serializers.SlugRelatedField):
+    """A row by its name; anything but text names none."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or "\0" in data:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class StrictBooleanField(serializers.BooleanField):
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):

@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.routers import BaseRouter
 from rest_framework.views import APIView
 
+from accounts.people import signed_in
 from monitoring.errors import Conflict, Refused
 from reservations import api_violations
 from reservations.filters import ReservationFilter
@@ -48,13 +49,14 @@ class ReservationViewSet(
     queryset = Reservation.objects.none()
     serializer_class = ReservationSerializer
     filterset_class = ReservationFilter
+    lookup_value_regex = r"\d+"
 
     def get_queryset(self) -> QuerySet[Reservation]:
         slots = ReservationGpu.objects.select_related("gpu").order_by(
             "gpu__host__name", "gpu__index"
         )
         return (
-            Reservation.objects.visible_to(self.request.user)
+            Reservation.objects.visible_to(signed_in(self.request))
             .select_related("owner")
             .prefetch_related(Prefetch("slots", slots))
         )
@@ -65,7 +67,7 @@ class ReservationViewSet(
     def create(self, request: Request) -> Response:
         values = self._values(request)
         with answered():
-            made = booking.reserve(actor=request.user, **values)
+            made = booking.reserve(actor=signed_in(request), **values)
         return self._shown(made, status.HTTP_201_CREATED)
 
     def partial_update(self, request: Request, pk: str) -> Response:
@@ -73,20 +75,20 @@ class ReservationViewSet(
         if "owner" in values:
             raise serializers.ValidationError({"owner": ["The owner stays; make a new one."]})
         with answered():
-            changed = booking.change(self.get_object(), actor=request.user, **values)
+            changed = booking.change(self.get_object(), actor=signed_in(request), **values)
         return self._shown(changed)
 
     @extend_schema(request=None)
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
         with answered():
-            return self._shown(booking.cancel(self.get_object(), actor=request.user))
+            return self._shown(booking.cancel(self.get_object(), actor=signed_in(request)))
 
     @extend_schema(request=None)
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str) -> Response:
         with answered():
-            return self._shown(booking.release(self.get_object(), actor=request.user))
+            return self._shown(booking.release(self.get_object(), actor=signed_in(request)))
 
     def _values(self, request: Request, *, partial: bool = False) -> dict[str, Any]:
         serializer = self.get_serializer(data=request.data, partial=partial)
@@ -113,7 +115,7 @@ class PolicyView(APIView):
     def patch(self, request: Request) -> Response:
         serializer = PolicySerializer(current_policy(), data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
-        changed = change_policy(actor=request.user, **serializer.validated_data)
+        changed = change_policy(actor=signed_in(request), **serializer.validated_data)
         return Response(PolicySerializer(changed).data)
 
 

@@ -11,14 +11,15 @@ from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.utils.duration import duration_iso_string
 from django.views.decorators.http import require_POST
 
 from accounts.models import User, zone_of
+from accounts.people import signed_in
 from monitoring.models import Gpu
 from reservations.models import Reservation
 from reservations.services import booking
 from reservations.services.policy import current_policy
+from reservations.wording import iso_duration
 
 _PAST_SHOWN = 50
 _LENGTHS = ("min_length", "max_length", "horizon", "step")
@@ -26,7 +27,9 @@ _LENGTHS = ("min_length", "max_length", "horizon", "step")
 
 @login_required
 def calendar(request: HttpRequest) -> HttpResponse:
-    return render(request, "reservations/calendar.html", {"calendar": _calendar_of(request.user)})
+    return render(
+        request, "reservations/calendar.html", {"calendar": _calendar_of(signed_in(request))}
+    )
 
 
 @login_required
@@ -34,7 +37,7 @@ def own(request: HttpRequest) -> HttpResponse:
     """Upcoming, running and past reservations of the signed-in person."""
     now = timezone.now()
     rows = (
-        Reservation.objects.filter(owner=request.user)
+        Reservation.objects.filter(owner=signed_in(request))
         .prefetch_related(Prefetch("gpus", Gpu.objects.select_related("host")))
         .order_by("-starts_at")
     )
@@ -60,9 +63,9 @@ def release(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _done(request: HttpRequest, pk: int, service: Any, what: str) -> HttpResponse:
-    reservation = get_object_or_404(Reservation.objects.visible_to(request.user), pk=pk)
+    reservation = get_object_or_404(Reservation.objects.visible_to(signed_in(request)), pk=pk)
     try:
-        service(reservation, actor=request.user)
+        service(reservation, actor=signed_in(request))
     except (booking.BookingError, PermissionDenied, ValidationError) as error:
         messages.error(request, str(error))
     else:
@@ -88,7 +91,7 @@ def _calendar_of(user: User) -> dict[str, Any]:
         "urls": {"reservations": "/api/v1/reservations/", "gpus": "/api/v1/gpus/"},
         "user": {"username": user.username, "is_staff": user.is_staff},
         "timeZone": str(zone_of(user)),
-        "policy": {name: duration_iso_string(getattr(policy, name)) for name in _LENGTHS},
+        "policy": {name: iso_duration(getattr(policy, name)) for name in _LENGTHS},
         "hosts": [
             {
                 "id": host.pk,

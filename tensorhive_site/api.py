@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.routers import DefaultRouter
 from rest_framework.views import exception_handler
 
+from accounts import api as accounts_api
 from accounts import tokens
 from jobs import api as jobs_api
 from monitoring import api as monitoring_api
@@ -21,6 +22,7 @@ from reservations import api as reservations_api
 router = DefaultRouter()
 router.include_root_view = True
 monitoring_api.register(router)
+accounts_api.register(router)
 jobs_api.register(router)
 reservations_api.register(router)
 

@@ -10,9 +10,12 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.access import Access, WeeklyWindow
-from accounts.models import Grant, GrantWindow, User
+from accounts.models import Grant, GrantWindow, User, minute_label
 from monitoring import audit, hooks, naming
+from monitoring.models import AuditEntry
 
+OPEN_GRANT = "Everyone, everything"
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PLAIN = ("name", "everyone", "everything", "starts_at", "ends_at")
 _LISTS = ("users", "groups", "gpus", "hosts")
 
@@ -30,8 +33,7 @@ def create(
     """Create a grant. `fields` as the model's, lists as lists of rows. Raises ValidationError."""
     grant = Grant(**{name: fields[name] for name in _PLAIN if name in fields})
     _save(grant, {name: fields.get(name, ()) for name in _LISTS}, windows)
-    audit.record(actor=actor, action="grant.create", target=grant, changes=_shown(fields))
-    hooks.collect("AFTER_ACCESS_CHANGE")
+    record_change(grant, actor=actor, before={})
     return grant
 
 
@@ -44,56 +46,97 @@ def change(
     **fields: Any,
 ) -> Grant:
     """Change what is given; windows are replaced as a whole. Raises ValidationError."""
-    before = {name: getattr(grant, name) for name in _PLAIN}
+    grant = Grant.objects.select_for_update().get(pk=grant.pk)
+    before = described(grant)
     for name in _PLAIN:
-        setattr(grant, name, fields.get(name, before[name]))
+        setattr(grant, name, fields.get(name, getattr(grant, name)))
     lists = {name: fields.get(name, list(getattr(grant, name).all())) for name in _LISTS}
     _save(grant, lists, windows)
-    changes = {
-        name: [before.get(name), value]
-        for name, value in _shown(fields).items()
-        if before.get(name) != value
-    }
-    if changes or windows is not None:
-        audit.record(actor=actor, action="grant.change", target=grant, changes=changes)
-    hooks.collect("AFTER_ACCESS_CHANGE")
+    record_change(grant, actor=actor, before=before)
     return grant
 
 
 @transaction.atomic
 def delete(grant: Grant, *, actor: User | None) -> None:
     """Delete a grant; what it allowed is judged anew."""
-    audit.record(actor=actor, action="grant.delete", target=grant)
+    changes = {name: [value, None] for name, value in described(grant).items()}
+    audit.record(actor=actor, action="grant.delete", target=grant, changes=changes)
     grant.delete()
     hooks.collect("AFTER_ACCESS_CHANGE")
 
 
+def record_change(grant: Grant, *, actor: User | None, before: Mapping[str, Any]) -> None:
+    """Audit what differs from `before` (of `described`; empty for a new grant), and say so.
+
+    Nothing differs: nothing is written and nothing judged anew.
+    """
+    changes = {
+        name: [before.get(name), value]
+        for name, value in described(grant).items()
+        if before.get(name) != value
+    }
+    if not changes:
+        return
+    action = "grant.change" if before else "grant.create"
+    audit.record(actor=actor, action=action, target=grant, changes=changes)
+    hooks.collect("AFTER_ACCESS_CHANGE")
+
+
+def described(grant: Grant) -> dict[str, Any]:
+    """The grant as plain values, to compare and to keep in the audit."""
+    fresh = Grant.objects.prefetch_related(*_LISTS, "gpus__host", "windows").get(pk=grant.pk)
+    plain = {name: getattr(fresh, name) for name in _PLAIN}
+    lists = {name: sorted(str(row) for row in getattr(fresh, name).all()) for name in _LISTS}
+    return {**plain, **lists, "windows": [spoken_window(row) for row in fresh.windows.all()]}
+
+
+def spoken_window(window: GrantWindow) -> str:
+    """As people write it: Mon Tue 22:00–06:00 Europe/Warsaw."""
+    days = " ".join(WEEKDAYS[day] for day in sorted(_as_window(window).weekdays))
+    hours = f"{minute_label(window.starts_minute)}–{minute_label(window.ends_minute)}"
+    return f"{days} {hours} {window.time_zone}"
+
+
 def ensure_open_grant(now: dt.datetime) -> None:
-    """Where there is no grant at all, let everyone use everything, visibly."""
-    if not Grant.objects.exists():
-        create(
-            actor=None, name="Everyone, everything", everyone=True, everything=True, starts_at=now
-        )
+    """Where there is no grant, let everyone use everything, visibly.
+
+    Not where an administrator ever deleted one: then it is meant that there is none.
+    """
+    if Grant.objects.exists() or AuditEntry.objects.filter(action="grant.delete").exists():
+        return
+    create(actor=None, name=OPEN_GRANT, everyone=True, everything=True, starts_at=now)
+
+
+def refuse_empty(values: Mapping[str, Any]) -> None:
+    """Raise ValidationError for a grant that names nobody or nothing."""
+    if not (values["everyone"] or values["users"] or values["groups"]):
+        raise ValidationError({"users": "Name people or groups, or choose everyone."})
+    if not (values["everything"] or values["gpus"] or values["hosts"]):
+        raise ValidationError({"gpus": "Name GPUs or hosts, or choose everything."})
 
 
 def _save(
     grant: Grant, lists: Mapping[str, Sequence[Any]], windows: Sequence[Mapping[str, Any]] | None
 ) -> None:
     grant.name = naming.normalized(grant.name)
-    if not (grant.everyone or lists["users"] or lists["groups"]):
-        raise ValidationError({"users": "Name people or groups, or choose everyone."})
-    if not (grant.everything or lists["gpus"] or lists["hosts"]):
-        raise ValidationError({"gpus": "Name GPUs or hosts, or choose everything."})
+    refuse_empty({"everyone": grant.everyone, "everything": grant.everything, **lists})
     grant.full_clean()
     grant.save()
     for name, rows in lists.items():
         getattr(grant, name).set(rows)
     if windows is not None:
-        grant.windows.all().delete()
-        for fields in windows:
-            window = GrantWindow(grant=grant, **fields)
+        _replace_windows(grant, windows)
+
+
+def _replace_windows(grant: Grant, windows: Sequence[Mapping[str, Any]]) -> None:
+    grant.windows.all().delete()
+    for fields in windows:
+        window = GrantWindow(grant=grant, **fields)
+        try:
             window.full_clean()
-            window.save()
+        except ValidationError as error:
+            raise ValidationError({"windows": error.messages}) from None
+        window.save()
 
 
 def _as_access(grant: Grant) -> Access:
@@ -114,10 +157,3 @@ def _as_window(window: GrantWindow) -> WeeklyWindow:
         window.ends_minute,
         window.time_zone,
     )
-
-
-def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: [str(row) for row in value] if name in _LISTS else value
-        for name, value in fields.items()
-    }

@@ -125,7 +125,11 @@ def _refuse_limits(
         return
     limits = limits_of(current_policy())
     booking = rules.Booking(reservation.starts_at, reservation.ends_at, len(gpus))
-    earlier = before and rules.Booking(before.starts_at, before.ends_at, len(before.gpus))
+    earlier = (
+        None
+        if before is None
+        else rules.Booking(before.starts_at, before.ends_at, len(before.gpus))
+    )
     refusal = rules.refuse_span(booking, limits, now=now, before=earlier, zone=zone)
     has_amounts = limits.max_gpus_at_once is not None or limits.max_hours_per_week is not None
     if refusal is None and judged_from is not None and has_amounts:
