@@ -1,7 +1,8 @@
 # Which of these processes are still the same: sh -s -- PID TICKS [PID TICKS …]
 # Prints "boot BOOT_ID"; "PID alive" and, for the processes of its session, "PID has PID TICKS", or
 # "PID gone"; "hidden" where /proc shows only one's own processes; at the end "done".
-echo "boot $(cat /proc/sys/kernel/random/boot_id </dev/null)"
+# Begins with a new line, as the others do: start-up files of an account may print without one.
+printf '\nboot %s\n' "$(cat /proc/sys/kernel/random/boot_id </dev/null)"
 [ -e /proc/1/stat ] || echo hidden
 set -f
 # Sets `ticks` to the start tick of a process, to nothing where it is gone or a zombie. Forks

@@ -63,7 +63,10 @@ if [ -d "$d/waiting" ] && command -v screen >/dev/null 2>&1; then
 fi
 if [ -d "$d/waiting" ]; then
     unset SCREENDIR
-    setsid sh "$d/wrapper" "$d" "$log" </dev/null >/dev/null 2>&1 &
+    # A background command of a shell would be deaf to Ctrl-C; not every setsid can fork itself.
+    if ! setsid -f sh "$d/wrapper" "$d" "$log" </dev/null >/dev/null 2>&1; then
+        setsid sh "$d/wrapper" "$d" "$log" </dev/null >/dev/null 2>&1 &
+    fi
 fi
 if ! up 40; then
     rmdir "$d/waiting" 2>/dev/null </dev/null && fail "The command did not start within some seconds."

@@ -1,6 +1,7 @@
 # How attempts ended, in the account they ran as: sh -s -- PID TICKS DIRECTORY …
 # Prints "PID alive" or "PID said <first line of rc>" for each, then "done".
 set -f
+echo
 while [ $# -ge 3 ]; do
     stat=$(cat "/proc/$1/stat" 2>/dev/null </dev/null) && stat=${stat##*) } || stat=
     # shellcheck disable=SC2086

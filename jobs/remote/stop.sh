@@ -2,6 +2,7 @@
 #   sh -s -- PID TICKS BOOT_ID SIGNAL MARK
 # The process is compared with what was recorded in the same command that signals it. Signal 0 only
 # looks. The last line is "sent N" (processes and groups told), "gone", or "failed SENTENCE".
+echo
 pid=$1; want=$2; boot=$3; signal=$4; mark=$5
 case $pid in '' | *[!0-9]* | 0 | 1) echo "failed That is no process id."; exit 0 ;; esac
 case $signal in 0 | INT | TERM | KILL) ;; *) echo "failed That is no signal."; exit 0 ;; esac
