@@ -3,13 +3,29 @@
 
 import os
 import sys
+from pathlib import Path
+
+from tensorhive_site import secrets_file
+
+BASE_DIR = Path(__file__).resolve().parent
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tensorhive_site.settings")
+    environment = dict(os.environ)
+    if sys.argv[1:2] == ["init"]:
+        # The settings cannot be read before there are secrets.
+        secrets_file.ensure(secrets_file.data_dir_of(environment, BASE_DIR))
+    elif _needs_secrets() and not secrets_file.are_there(environment, BASE_DIR):
+        sys.exit("This installation has no secrets yet. Run manage.py init first.")
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)
+
+
+def _needs_secrets() -> bool:
+    """The settings of the tests bring their own."""
+    return os.environ["DJANGO_SETTINGS_MODULE"] == "tensorhive_site.settings"
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from tensorhive_site import api
+from tensorhive_site import api, health
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("healthz", health.healthz, name="healthz"),
     path("api/v1/", include(api.urlpatterns)),
     path("", include("accounts.urls")),
     path("", include("monitoring.urls")),

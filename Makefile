@@ -1,0 +1,42 @@
+# What there is to do: see README.md. VENV= chooses another environment than .venv.
+VENV ?= .venv
+PYTHON_IN := $(VENV)/bin/python
+# Settings for tools that only look: no data directory, no secrets of an installation.
+TOOLS := DJANGO_SETTINGS_MODULE=tensorhive_site.test_settings
+SOURCES := accounts bench jobs monitoring reservations tensorhive_site tests manage.py
+
+export VENV
+
+.PHONY: run test test-long check bench environment environment-dev
+
+run: environment
+	@exec $(PYTHON_IN) -m tensorhive_site.serve
+
+environment:
+	@scripts/environment.sh requirements.txt
+
+environment-dev:
+	@scripts/environment.sh requirements-dev.txt
+
+check: environment-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy $(SOURCES)
+	$(TOOLS) $(PYTHON_IN) manage.py makemigrations --check --dry-run
+	$(TOOLS) $(PYTHON_IN) -W error manage.py spectacular --validate --fail-on-warn --file /dev/null
+	$(TOOLS) PUBLIC_URL=https://gpus.example.org $(PYTHON_IN) manage.py check --deploy --fail-level WARNING
+
+# First everything on SQLite, then what touches the database again on PostgreSQL.
+test: environment-dev
+	@scripts/parts.sh
+	$(PYTHON_IN) -m pytest -q -m "not long"
+	$(PYTHON_IN) -m tests.on_postgresql -q -m "not long and not browser and not lab" tests/accounts tests/reservations tests/jobs tests/monitoring
+
+test-long: environment-dev
+	@scripts/parts.sh
+	$(PYTHON_IN) -m pytest -q
+	$(PYTHON_IN) -m tests.on_postgresql -q
+
+bench: environment-dev
+	@scripts/parts.sh
+	$(PYTHON_IN) -m bench
