@@ -29,9 +29,10 @@ def read(
     """`limit` bytes of the newest log from `offset`; a negative offset counts from the end.
 
     {offset, next_offset, size, text, complete}, or None when the host has not answered within
-    `seconds`: then ask again. Raises RequestFailed.
+    `seconds`, or the task is only starting: then ask again. Raises RequestFailed.
     """
-    _attempt(task.pk)  # without one there is nothing to ask the host for
+    if not _attempt(task.pk).log:
+        return None
     request = requests.wait(
         _ask(task, offset=offset, limit=limit, requested_by=requested_by), seconds=seconds
     )
@@ -100,9 +101,10 @@ def _ask(task: Task, *, offset: int, limit: int, requested_by: User) -> HostRequ
 
 
 def _attempt(task_pk: int) -> Attempt:
+    """The newest attempt of the task; `log` is empty while it is not known to have started."""
     attempt = (
         Attempt.objects.filter(task=task_pk).select_related("task__host").order_by("number").last()
     )
-    if attempt is None or not attempt.log:
-        raise RequestFailed("There is no log yet: the task has not started.")
+    if attempt is None or (attempt.ended_at is not None and not attempt.log):
+        raise RequestFailed("There is no log: the task has not started.")
     return attempt

@@ -377,6 +377,19 @@ class TestLog:
         arguments = {"task": job.tasks.get().pk, "offset": 5, "limit": 100}
         assert HostRequest.objects.get().arguments == arguments
 
+    def test_a_task_that_starts_has_its_log_soon_and_one_that_failed_to_has_none(
+        self, alice: User
+    ) -> None:
+        job = making.started(alice)
+        Attempt.objects.update(log="", started_at=None)
+        assert self.get(alice, job).status_code == 202
+        assert not HostRequest.objects.exists()
+
+        Attempt.objects.update(ended_at=timezone.now())
+        answer = self.get(alice, job)
+
+        assert (answer.status_code, answer.json()["code"]) == (409, "log_unavailable")
+
     def test_what_was_read_is_handed_out_once(self, alice: User) -> None:
         job = making.started(alice)
         self.get(alice, job)

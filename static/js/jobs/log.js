@@ -34,7 +34,8 @@ export class LogPanel {
 
   /** Read what is new, if the panel is open and it is time. */
   async look() {
-    if (this.#isBusy || this.#isComplete || !this.#panel.open || Date.now() < this.#dueAt) return;
+    const isWanted = this.#panel.open && this.#panel.isConnected && !this.#isComplete;
+    if (!isWanted || this.#isBusy || Date.now() < this.#dueAt) return;
     this.#isBusy = true;
     try {
       await this.#read();
