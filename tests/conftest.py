@@ -13,7 +13,7 @@ import pytest
 # Playwright's own event loop is not ours: the ORM calls of a browser test are ordinary calls.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
-pytest_plugins = ["tests.lab.fixtures"]
+pytest_plugins = ["tests.lab.fixtures", "tests.postgres"]
 
 
 @pytest.fixture
