@@ -40,8 +40,8 @@ class HostKeyInline(admin.TabularInline):
     model = HostKey
     extra = 0
     can_delete = False
-    fields = ["address", "port", "key_type", "fingerprint", "seen_at", "accepted_at", "accepted_by"]
-    readonly_fields = tuple(fields)
+    fields = ("address", "port", "key_type", "fingerprint", "seen_at", "accepted_at", "accepted_by")
+    readonly_fields = fields
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -10,20 +10,26 @@ from django.db.models import Model, QuerySet
 from django.http import Http404
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from rest_framework import viewsets
+from rest_framework import status, viewsets
+from rest_framework.decorators import action
+from rest_framework.permissions import IsAdminUser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import BaseRouter
 
+from monitoring import requests
+from monitoring.errors import Conflict
 from monitoring.filters import GpuFilter, HostFilter, ProcessQuery, SeriesQuery
 from monitoring.history import gpu_series
-from monitoring.models import Gpu, Host
+from monitoring.models import Gpu, Host, HostRequest
 from monitoring.overview import describe_gpus, describe_hosts, person_of
 from monitoring.serializers import (
+    CheckSerializer,
     GpuSerializer,
     HostSerializer,
     ProcessSerializer,
     SeriesSerializer,
+    WaitingSerializer,
 )
 from monitoring.series import METRICS
 
@@ -61,6 +67,23 @@ class HostViewSet(PictureViewSet):
 
     def describe(self, rows: Sequence[Host], now: dt.datetime) -> Sequence[Any]:
         return describe_hosts(rows, user=person_of(self.request), now=now)
+
+    @extend_schema(request=None, responses={200: CheckSerializer, 202: WaitingSerializer})
+    @action(detail=True, methods=["post"], permission_classes=[IsAdminUser])
+    def check(self, request: Request, pk: str) -> Response:
+        """Have a worker look at the host: what it found, or 202 while it still looks.
+
+        A client that was told to wait asks again and gets the answer of the same look.
+        """
+        host = self.get_object()
+        asked = requests.wait(
+            requests.ask_once("check_host", host=host, requested_by=person_of(request))
+        )
+        if requests.is_open(asked):
+            return Response({"state": "waiting"}, status=status.HTTP_202_ACCEPTED)
+        if asked.state == HostRequest.State.FAILED:
+            raise Conflict(asked.reason)
+        return Response(asked.result)
 
 
 class GpuViewSet(PictureViewSet):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -28,6 +29,7 @@ PATIENCE = 5.0  # seconds a page or the API waits before it says "waiting"
 OPEN = (HostRequest.State.WAITING, HostRequest.State.RUNNING)
 _OVERDUE = dt.timedelta(minutes=2)  # longer than any handler may take
 _KEPT = dt.timedelta(days=1)
+_REMEMBERED = dt.timedelta(seconds=6)  # a little longer than a client waits between two tries
 
 
 class RequestFailed(Exception):
@@ -52,6 +54,26 @@ def ask(
     )
     ring("monitoring.tasks.answer_request", request.pk)
     return request
+
+
+def ask_once(
+    kind: str,
+    *,
+    host: Host | None,
+    arguments: Mapping[str, Any] | None = None,
+    requested_by: AbstractBaseUser | None = None,
+) -> HostRequest:
+    """As `ask`, but the same question of the same person is taken up again.
+
+    As long as it is open, and a moment longer: who was told to wait comes back for the answer.
+    """
+    same = HostRequest.objects.filter(
+        kind=kind,
+        host=host,
+        arguments=dict(arguments or {}),
+        requested_by_id=requested_by.pk if requested_by is not None else None,
+    ).filter(Q(finished_at=None) | Q(finished_at__gt=timezone.now() - _REMEMBERED))
+    return same.first() or ask(kind, host=host, arguments=arguments, requested_by=requested_by)
 
 
 def wait(request: HostRequest, *, seconds: float = PATIENCE) -> HostRequest:

@@ -101,3 +101,18 @@ class SeriesSerializer(serializers.Serializer):
         child=serializers.ListField(),
         help_text="[moment, minimum, mean, maximum]; the three are null in a gap",
     )
+
+
+class FindingSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    ok = serializers.BooleanField(allow_null=True, help_text="null: a remark, or not to be told")
+    text = serializers.CharField()
+
+
+class CheckSerializer(serializers.Serializer):
+    ok = serializers.BooleanField(help_text="the host can be watched as it is")
+    findings = FindingSerializer(many=True)
+
+
+class WaitingSerializer(serializers.Serializer):
+    state = serializers.ChoiceField(["waiting"])

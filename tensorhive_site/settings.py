@@ -322,5 +322,9 @@ LOGGING = {
     "formatters": {"line": {"()": "tensorhive_site.logs.OneLineFormatter"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {"django": {"handlers": [], "propagate": True}},
+    "loggers": {
+        "django": {"handlers": [], "propagate": True},
+        # It tells of every task; what goes wrong is a warning.
+        "django-q": {"level": "WARNING"},
+    },
 }
