@@ -77,11 +77,11 @@ class TaskForm(forms.Form):
     )
 
     def __init__(self, *args: Any, gpus: Sequence[Gpu], hosts: Sequence[Host], **kwargs: Any):
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"label_suffix": "", **kwargs})
         self._gpus = {gpu.uuid: gpu for gpu in gpus}
         self._hosts = {host.name: host for host in hosts}
         names = [(host.name, host.name) for host in hosts]
-        self.fields["host"].choices = [("", "As the GPUs say"), *names]  # type: ignore[attr-defined]
+        self.fields["host"].choices = [("", "Choose a host"), *names]  # type: ignore[attr-defined]
         self.fields["gpus"].choices = [(uuid, str(gpu)) for uuid, gpu in self._gpus.items()]  # type: ignore[attr-defined]
 
     def gpu_groups(self) -> list[dict[str, Any]]:

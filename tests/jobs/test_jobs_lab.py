@@ -67,7 +67,7 @@ def test_the_log_is_read_piece_by_piece_to_its_end(site: Site, alice: User) -> N
     site.wait_for_output(task, "\n")
 
     def read(offset: int, limit: int) -> dict[str, Any]:
-        asked = {"offset": offset, "limit": limit, "requested_by": alice}
+        asked: Any = {"offset": offset, "limit": limit, "requested_by": alice}
         assert logs.read(task, **asked, seconds=0) is None
         site.work()
         piece = logs.read(task, **asked, seconds=0)
@@ -516,7 +516,7 @@ def test_the_start_script_refuses_root_and_accounts_of_the_system() -> None:
 def test_a_gpu_that_was_reserved_meanwhile_starts_nothing(
     site: Site, alice: User, bob: User
 ) -> None:
-    gpu = site.hosts["gpu01"].gpus.first()
+    gpu = site.hosts["gpu01"].gpus.get(index=0)
     job = making.job(bob, gpus=[gpu], command="echo ran > ran")
     launching.execute(job, actor=bob)
     make.reservation(gpu, owner=alice)
