@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Model, QuerySet
 from django.http import Http404
 from django.utils import timezone
@@ -77,7 +78,9 @@ class HostViewSet(PictureViewSet):
         """
         host = self.get_object()
         asked = requests.wait(
-            requests.ask_once("check_host", host=host, requested_by=person_of(request))
+            requests.ask_once(
+                "check_host", host=host, requested_by=cast(AbstractBaseUser, request.user)
+            )
         )
         if requests.is_open(asked):
             return Response({"state": "waiting"}, status=status.HTTP_202_ACCEPTED)

@@ -178,10 +178,11 @@ class Policy(models.Model):
     def clean(self) -> None:
         """Refuse values that no booking could keep, or that no clock can count."""
         day, problems = dt.timedelta(days=1), {}
-        if not self.step or self.step < dt.timedelta(minutes=1) or day % self.step:
+        if self.step is not None and (self.step < dt.timedelta(minutes=1) or day % self.step):
             problems["step"] = "A step is at least one minute and divides the day evenly."
         for name in ("min_length", "max_length", "horizon"):
-            if not dt.timedelta(minutes=1) <= (getattr(self, name) or day) <= _LONGEST:
+            length = getattr(self, name)
+            if length is not None and not dt.timedelta(minutes=1) <= length <= _LONGEST:
                 problems[name] = "Between one minute and ten years."
         if not problems and self.horizon < self.min_length:
             problems["horizon"] = "The horizon must not be below the shortest length."

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Prefetch
+from django.core.exceptions import PermissionDenied
+from django.db.models import Prefetch, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -36,16 +36,17 @@ def calendar(request: HttpRequest) -> HttpResponse:
 def own(request: HttpRequest) -> HttpResponse:
     """Upcoming, running and past reservations of the signed-in person."""
     now = timezone.now()
-    rows = (
-        Reservation.objects.filter(owner=signed_in(request))
-        .prefetch_related(Prefetch("gpus", Gpu.objects.select_related("host")))
-        .order_by("-starts_at")
+    rows = Reservation.objects.filter(owner=signed_in(request)).prefetch_related(
+        Prefetch("gpus", Gpu.objects.select_related("host"))
     )
     standing = rows.filter(cancelled_at=None)
+    over = rows.filter(Q(ends_at__lte=now) | ~Q(cancelled_at=None)).order_by("-starts_at", "-pk")
+    past = list(over[: _PAST_SHOWN + 1])
     context = {
         "running": standing.filter(starts_at__lte=now, ends_at__gt=now),
-        "upcoming": standing.filter(starts_at__gt=now).order_by("starts_at"),
-        "past": (rows.filter(ends_at__lte=now) | rows.exclude(cancelled_at=None))[:_PAST_SHOWN],
+        "upcoming": standing.filter(starts_at__gt=now),
+        "past": past[:_PAST_SHOWN],
+        "past_shown": _PAST_SHOWN if len(past) > _PAST_SHOWN else None,
     }
     return render(request, "reservations/list.html", context)
 
@@ -66,7 +67,7 @@ def _done(request: HttpRequest, pk: int, service: Any, what: str) -> HttpRespons
     reservation = get_object_or_404(Reservation.objects.visible_to(signed_in(request)), pk=pk)
     try:
         service(reservation, actor=signed_in(request))
-    except (booking.BookingError, PermissionDenied, ValidationError) as error:
+    except (booking.BookingError, PermissionDenied) as error:
         messages.error(request, str(error))
     else:
         messages.success(request, f"“{reservation.title}” {what}.")

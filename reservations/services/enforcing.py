@@ -47,10 +47,14 @@ def after_probe(host_ids: Sequence[int], now: dt.datetime) -> None:
         end_all(host_ids, now=now)
         return
     with transaction.atomic():
-        fresh: list[int] = []
-        for view in _views(host_ids, policy=policy, now=now):
-            if _judge(view, policy=policy, now=now):
-                fresh.append(view.host.pk)
+        views = list(_views(host_ids, policy=policy, now=now))
+        known = _open_violations(views)
+        people = _people({one.intruder for view in views for one in view.intrusions})
+        fresh = [
+            view.host.pk
+            for view in views
+            if _judge(view, known[view.host.pk], people, policy=policy, now=now)
+        ]
         watching.make_due(fresh, now + QUICK_LOOK)
 
 
@@ -124,25 +128,38 @@ def _seen_before(
     return {process.identity for process in processes}
 
 
-def _judge(view: _View, *, policy: Policy, now: dt.datetime) -> bool:
+_Key = tuple[str, str, int | None]  # GPU, intruder, reservation
+
+
+def _open_violations(views: Sequence[_View]) -> dict[int, dict[_Key, Violation]]:
+    """Host -> its open violations, single sightings among them. One query."""
+    found: dict[int, dict[_Key, Violation]] = {view.host.pk: {} for view in views}
+    rows = Violation.objects.filter(host__in=list(found), ended_at=None).select_related("gpu")
+    for violation in rows:
+        key = (violation.gpu.uuid, violation.intruder, violation.reservation_id)
+        found[violation.host_id][key] = violation
+    return found
+
+
+def _judge(
+    view: _View,
+    known: dict[_Key, Violation],
+    people: Mapping[str, User],
+    *,
+    policy: Policy,
+    now: dt.datetime,
+) -> bool:
     """Bring the host's violations in line with what was seen. True after a first sighting."""
     is_new = False
-    open_ones = {
-        (violation.gpu.uuid, violation.intruder, violation.reservation_id): violation
-        for violation in Violation.objects.filter(host=view.host, ended_at=None).select_related(
-            "gpu"
-        )
-    }
-    people = _people({intrusion.intruder for intrusion in view.intrusions})
     for intrusion in view.intrusions:
-        violation = open_ones.pop(intrusion.key, None)
+        violation = known.pop(intrusion.key, None)
         if violation is None:
-            violation = _open(view, intrusion, person=people.get(intrusion.intruder), now=now)
+            _open(view, intrusion, person=people.get(intrusion.intruder))
             is_new = True
         elif violation.confirmed_at or _is_confirmed(violation, view, intrusion):
             _continue(violation, view, intrusion, now=now)
-            _plan_warning(violation, intrusion, policy=policy, now=now, host=view.host)
-    _end(open_ones.values(), view, now=now)
+            _plan_warning(violation, intrusion, policy=policy, now=now, view=view)
+    _end(known.values(), view, now=now)
     return is_new
 
 
@@ -153,13 +170,15 @@ def _is_confirmed(violation: Violation, view: _View, intrusion: Intrusion) -> bo
 
 
 def _people(logins: set[str]) -> dict[str, User]:
+    if not logins:
+        return {}
     usernames = people_by_login(logins)
     users = {user.username: user for user in User.objects.filter(username__in=usernames.values())}
     return {login: users[username] for login, username in usernames.items()}
 
 
-def _open(view: _View, intrusion: Intrusion, *, person: User | None, now: dt.datetime) -> Violation:
-    return Violation.objects.create(
+def _open(view: _View, intrusion: Intrusion, *, person: User | None) -> None:
+    Violation.objects.create(
         host=view.host,
         gpu=view.gpus[intrusion.gpu_uuid],
         intruder=intrusion.intruder,
@@ -208,7 +227,7 @@ def _end(violations: Iterable[Violation], view: _View, *, now: dt.datetime) -> N
 
 
 def _plan_warning(
-    violation: Violation, intrusion: Intrusion, *, policy: Policy, now: dt.datetime, host: Host
+    violation: Violation, intrusion: Intrusion, *, policy: Policy, now: dt.datetime, view: _View
 ) -> None:
     """Write down the next terminal warning if it is due, and ring for it."""
     if not policy.warn_terminals:
@@ -222,7 +241,7 @@ def _plan_warning(
         at=now,
         round=0 if last is None else last.round + 1,
     )
-    uid_min = host.snapshot.data.get("uid_min") or 1000
+    uid_min = view.snapshot.data.get("uid_min") or 1000
     if enforcement.is_system_account(intrusion.uid, uid_min):
         _settle(step, ViolationStep.Result.SKIPPED, "System accounts are recorded, never warned.")
     elif policy.dry_run:
@@ -233,7 +252,7 @@ def _plan_warning(
         )
     step.save()
     if not step.result:
-        requests.ask("warn_terminals", host=host, arguments={"step": step.pk})
+        requests.ask("warn_terminals", host=view.host, arguments={"step": step.pk})
 
 
 def _is_due_again(last: ViolationStep, *, policy: Policy, now: dt.datetime) -> bool:
