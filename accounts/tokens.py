@@ -130,7 +130,7 @@ def _consume(token: RefreshToken) -> tuple[RefreshToken | None, str]:
     if token.get(api_settings.REVOKE_TOKEN_CLAIM) != get_md5_hash_password(user.password):
         return None, NOT_VALID
     BlacklistedToken.objects.create(token=outstanding)
-    return RefreshToken.for_user(user), ""  # type: ignore[return-value]
+    return RefreshToken.for_user(user), ""
 
 
 def _refresh_of(request: Request) -> str:

@@ -16,8 +16,8 @@ class StepInline(admin.TabularInline):
     model = ViolationStep
     extra = 0
     can_delete = False
-    fields = ["at", "kind", "result", "text", "finished_at"]
-    readonly_fields = tuple(fields)
+    fields = ("at", "kind", "result", "text", "finished_at")
+    readonly_fields = fields
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -156,7 +156,7 @@ def _bent(seed: int) -> str:
 @given(st.integers(0, 10**9))
 def test_bent_recordings_invent_nothing(seed: int) -> None:
     text = _bent(seed)
-    found = [
+    found: list[Any] = [
         *nvidia_smi.parse_gpu_query(text).gpus,
         *nvidia_smi.parse_list(text).gpus,
         *nvidia_smi.parse_list(text).mig_devices,

@@ -36,6 +36,7 @@ def test_hosts_are_seen_with_gpus_processes_and_history(lab: Lab) -> None:
     snapshot = HostSnapshot.objects.get(host=host)
     assert [row["pid"] for row in snapshot.data["processes"]] == [process.pid]
     assert snapshot.data["processes"][0]["owner_confidence"] == "certain"
+    assert snapshot.previous_data is not None
     assert snapshot.previous_data["processes"][0]["pid"] == process.pid
     assert snapshot.data["cpu_percent"] is not None
     assert Gpu.objects.filter(host=host, state="ok").count() == 4
