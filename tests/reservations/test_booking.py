@@ -274,3 +274,131 @@ def test_others_are_left_alone(alice: Any, bob: Any, root: Any, gpus: list[Gpu])
     with pytest.raises(PermissionDenied):
         booking.change(made, actor=bob, title="Mine")
     assert booking.cancel(made, actor=root).cancel_reason == "Cancelled by root."
+
+
+def test_moving_to_another_gpu_asks_nothing_of_the_old_one(
+    alice: Any, bob: Any, gpus: list[Gpu]
+) -> None:
+    """The GPU given up is taken at the new time, and that is nobody's concern."""
+    made = reserve(alice, gpus[:1], 1, 3)
+    reserve(bob, gpus[:1], 4, 6)
+    changed = booking.change(
+        made, actor=alice, gpus=gpus[1:2], starts_at=NOW + 4 * HOUR, ends_at=NOW + 6 * HOUR
+    )
+    assert [slot.gpu_id for slot in changed.slots.all()] == [gpus[1].pk]
+
+
+def test_a_refusal_tells_from_when_on_all_of_them_are_free(
+    alice: Any, bob: Any, gpus: list[Gpu]
+) -> None:
+    reserve(alice, gpus[:1], 1, 3)
+    reserve(alice, gpus[1:2], 4, 5)
+    with pytest.raises(booking.GpuTaken) as refused:
+        reserve(bob, gpus[:2], 1, 3)
+    # From 15:00 to 16:00 there is only an hour.
+    assert str(refused.value).endswith(
+        "All 2 are free for this long from Mon 1 Jun 2026 17:00 UTC on."
+    )
+
+
+def test_moments_are_said_in_the_readers_zone(alice: Any, bob: Any, gpus: list[Gpu]) -> None:
+    reserve(alice, gpus[:1], 1, 3)
+    bob.time_zone = "Europe/Warsaw"
+    with pytest.raises(booking.GpuTaken, match="to Mon 1 Jun 2026 17:00 CEST"):
+        reserve(bob, gpus[:1], 1, 3)
+
+
+@pytest.fixture
+def running(alice: Any, gpus: list[Gpu]) -> Reservation:
+    return make.reservation(gpus[0], owner=alice, starts_at=NOW - 2 * HOUR, ends_at=NOW + 2 * HOUR)
+
+
+def test_running_is_prolonged_within_the_limits(alice: Any, running: Reservation) -> None:
+    assert booking.change(running, actor=alice, ends_at=NOW + 4 * HOUR).ends_at == NOW + 4 * HOUR
+    with pytest.raises(booking.RuleRefusal, match="at most 8 days"):
+        booking.change(running, actor=alice, ends_at=NOW + 8 * 24 * HOUR)
+
+
+def test_only_what_is_added_to_a_running_one_is_judged(
+    alice: Any, running: Reservation, granted: Grant
+) -> None:
+    granted.ends_at = NOW + HOUR
+    granted.save()
+    shorter = booking.change(running, actor=alice, ends_at=NOW + 1.5 * HOUR)
+    assert shorter.ends_at == NOW + 1.5 * HOUR
+    with pytest.raises(booking.RuleRefusal, match=r"No grant lets alice use gpu01:0 at .* 13:30"):
+        booking.change(running, actor=alice, ends_at=NOW + 3 * HOUR)
+    assert booking.change(running, actor=alice, title="Still mine").title == "Still mine"
+
+
+def test_prolonging_counts_for_the_limits_of_a_person(
+    alice: Any, running: Reservation, gpus: list[Gpu]
+) -> None:
+    change_policy(actor=None, max_gpus_at_once=2)
+    make.reservation(
+        *gpus[1:], owner=alice, starts_at=NOW + 2 * HOUR, ends_at=NOW + 4 * HOUR, title="Later"
+    )
+    with pytest.raises(booking.RuleRefusal, match="this would make 3"):
+        booking.change(running, actor=alice, ends_at=NOW + 3 * HOUR)
+
+
+def test_a_start_right_now_is_no_short_notice(alice: Any, gpus: list[Gpu]) -> None:
+    change_policy(actor=None, max_gpus_at_once=2)
+    with pytest.raises(booking.RuleRefusal, match="this would make 3"):
+        reserve(alice, gpus, -0.01, 2)
+
+
+def test_an_odd_start_that_stays_is_not_judged_again(alice: Any, gpus: list[Gpu]) -> None:
+    made = make.reservation(
+        gpus[0],
+        owner=alice,
+        starts_at=NOW + HOUR + dt.timedelta(seconds=7),
+        ends_at=NOW + 3 * HOUR,
+    )
+    assert booking.change(made, actor=alice, ends_at=NOW + 4 * HOUR).ends_at == NOW + 4 * HOUR
+
+
+def test_an_override_never_reaches_into_the_past(root: Any, gpus: list[Gpu]) -> None:
+    with pytest.raises(booking.RuleRefusal, match="past"):
+        reserve(root, gpus, -2, 2, override_access=True)
+    made = reserve(root, gpus, 1, 2)
+    with pytest.raises(booking.RuleRefusal, match="past"):
+        booking.change(made, actor=root, starts_at=NOW - HOUR, override_access=True)
+
+
+def test_an_override_of_a_change_is_recorded(root: Any, alice: Any, gpus: list[Gpu]) -> None:
+    made = reserve(alice, gpus[:1])
+    booking.change(made, actor=root, ends_at=NOW + 1.1 * HOUR, override_access=True)
+    entry = AuditEntry.objects.get(action="reservation.change")
+    assert entry.changes["override_access"] == [False, True]
+
+
+def test_nothing_changed_leaves_no_trace(alice: Any, gpus: list[Gpu]) -> None:
+    made = reserve(alice, gpus)
+    booking.change(made, actor=alice, title=" Training ", gpus=gpus[::-1], ends_at=made.ends_at)
+    assert not AuditEntry.objects.filter(action="reservation.change").exists()
+
+
+def test_the_grid_and_the_week_are_those_of_the_policys_zone(alice: Any, gpus: list[Gpu]) -> None:
+    change_policy(actor=None, time_zone="Asia/Kolkata", step=HOUR)
+    with pytest.raises(booking.RuleRefusal, match="for example Mon 1 Jun 2026 18:00 IST"):
+        reserve(alice, gpus, 1, 3)
+    assert reserve(alice, gpus, 1.5, 3.5).pk
+
+
+def test_a_disabled_host_is_not_bookable(alice: Any, gpus: list[Gpu]) -> None:
+    Host.objects.filter(name="gpu01").update(is_enabled=False)
+    with pytest.raises(booking.RuleRefusal, match="gpu01 is disabled"):
+        reserve(alice, gpus[:1])
+
+
+def test_a_failed_audit_takes_the_booking_back(
+    alice: Any, gpus: list[Gpu], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: Any) -> None:
+        raise RuntimeError("no audit")
+
+    monkeypatch.setattr(booking.audit, "record", fail)
+    with pytest.raises(RuntimeError):
+        reserve(alice, gpus)
+    assert not Reservation.objects.exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,3 +120,47 @@ def test_a_gpu_with_history_is_not_deleted(two: tuple[Reservation, Reservation],
     with pytest.raises(DatabaseError), transaction.atomic():
         gpu.delete()
     assert ReservationGpu.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "spelling"),
+    [("starts_at", "2026-06-01T13:00:00"), ("ends_at", "2026-06-01T15:00:00")],
+)
+def test_moments_in_another_spelling_open_no_way_around(
+    two: tuple[Reservation, Reservation], gpu: Gpu, alice: Any, column: str, spelling: str
+) -> None:
+    """Where moments are text, text that sorts differently is refused."""
+    other = make.gpu()
+    third = make.reservation(other, owner=alice, starts_at=BEGIN + HOUR, ends_at=BEGIN + 3 * HOUR)
+
+    def squeeze_in() -> None:
+        sql(
+            f"UPDATE reservations_reservation SET {column} = %s WHERE id = %s",  # noqa: S608
+            spelling,
+            third.pk,
+        )
+        sql(
+            "UPDATE reservations_reservationgpu SET gpu_id = %s WHERE gpu_id = %s",
+            gpu.pk,
+            other.pk,
+        )
+
+    with pytest.raises(DatabaseError):
+        squeeze_in()
+
+
+def test_the_locks_can_be_taken_off_and_put_back(
+    two: tuple[Reservation, Reservation], gpu: Gpu, alice: Any
+) -> None:
+    """A migration that rebuilds the tables does so."""
+    migration = import_module("reservations.migrations.0002_forbid_double_bookings").Migration
+    operation = migration.operations[0]
+    editor = SimpleNamespace(connection=connection, execute=sql)
+    operation.reverse_code(None, editor)
+    span = {"starts_at": BEGIN + HOUR, "ends_at": BEGIN + 3 * HOUR}
+    doubled = make.reservation(gpu, owner=alice, **span)
+    doubled.slots.all().delete()
+    doubled.delete()
+    operation.code(None, editor)
+    with pytest.raises(DatabaseError, match="gpu_reserved_once"), transaction.atomic():
+        make.reservation(gpu, owner=alice, **span)
