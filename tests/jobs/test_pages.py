@@ -11,12 +11,10 @@ from django.contrib.messages import get_messages
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from jobs.models import Attempt, Job, Task, TaskState
-from monitoring.models import Host
 from tests import make
 from tests.jobs import making
 from tests.jobs.site import Site
@@ -273,7 +271,6 @@ def test_the_changing_part_is_sent_again_only_when_it_changed(alice: User) -> No
     first = client.get(path)
     etag = {"If-None-Match": first["ETag"]}
 
-    assert f'data-etag="{first["ETag"]}"'.replace('"', "&quot;", 0)
     assert client.get(path, headers=etag).status_code == 304
     job.tasks.update(state=TaskState.FINISHED, exit_code=7, reason="Ended with exit code 7.")
     again = client.get(path, headers=etag)
@@ -372,5 +369,3 @@ def test_hosts_that_are_disabled_are_not_offered(alice: User) -> None:
 
     assert "there" in html
     assert '"gone"' not in html
-    assert Host.objects.count() == 2
-    assert timezone.is_aware(timezone.now())
