@@ -65,12 +65,9 @@ class HourField(serializers.CharField):
 
 
 class WeekdaysField(serializers.ListField):
-    """Days as numbers, Monday = 1 … Sunday = 7; a bit mask inside."""
+    """Days as numbers, Monday = 1 … Sunday = 7; the row keeps them as a bit mask."""
 
     child = StrictIntegerField(min_value=1, max_value=7)
-
-    def to_internal_value(self, data: Any) -> Any:
-        return sum(1 << (day - 1) for day in set(super().to_internal_value(data)))
 
     def to_representation(self, data: Any) -> list[int]:
         return [day for day in range(1, 8) if data & 1 << (day - 1)]
@@ -88,6 +85,9 @@ class WindowSerializer(serializers.ModelSerializer[GrantWindow]):
         model = GrantWindow
         fields = ["weekdays", "starts_at", "ends_at", "time_zone"]
         validators: list[Any] = []  # constraints are the service's
+
+    def validate_weekdays(self, days: list[int]) -> int:
+        return sum(1 << (day - 1) for day in set(days))
 
     def validate_ends_at(self, minute: int) -> int:
         return minute or 1440  # an end at midnight is the end of the day
