@@ -20,6 +20,12 @@ pytestmark = pytest.mark.django_db
 POLICY = "/api/v1/policy/"
 
 
+@pytest.fixture(autouse=True)
+def policy(db: None) -> Policy:
+    """The row, also after tests that empty all tables."""
+    return current_policy()
+
+
 @pytest.fixture
 def administrator(client: Client, root: User) -> Client:
     client.force_login(root)
