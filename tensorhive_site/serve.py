@@ -138,6 +138,7 @@ def _write_config(data_dir: Path, bind: str, port: str) -> Path:
     web = (
         f"{python} -m gunicorn tensorhive_site.wsgi --bind {place} --workers 2"
         " --worker-class gthread --threads 8 --timeout 60 --graceful-timeout 10"
+        " --no-control-socket"
     )
     programs = [("web", web, 15, 'TENSORHIVE_ROLE="web"')]
     programs += [

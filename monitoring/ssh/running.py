@@ -185,7 +185,7 @@ def _collect(
             ended_at = ended_at or time.monotonic()
             is_all = channel.eof_received or channel.closed
             if is_all or time.monotonic() - ended_at > _GRACE_SECONDS:
-                return _ended(channel, bytes(out), bytes(err), until)
+                return _ended(chain, channel, bytes(out), bytes(err), until)
         elif until.is_over or channel.closed:
             return _broken(chain, bytes(out), bytes(err), until)
         news.wait(0.02 if ended_at else 0.05)
@@ -194,10 +194,12 @@ def _collect(
             news.clear()
 
 
-def _ended(channel: paramiko.Channel, out: bytes, err: bytes, until: Deadline) -> Result:
+def _ended(
+    chain: Chain, channel: paramiko.Channel, out: bytes, err: bytes, until: Deadline
+) -> Result:
     code = channel.recv_exit_status()
-    if code == -1:
-        return Result(Status.CLOSED, None, out, err, False, "command", until.elapsed, _CLOSED_EARLY)
+    if code == -1:  # the channel went away without one
+        return _broken(chain, out, err, until)
     return Result(Status.OK, code, out, err, False, "command", until.elapsed)
 
 
