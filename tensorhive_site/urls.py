@@ -3,10 +3,12 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from monitoring import metrics
 from tensorhive_site import api, health
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("metrics", metrics.metrics, name="metrics"),
     path("healthz", health.healthz, name="healthz"),
     path("api/v1/", include(api.urlpatterns)),
     path("", include("accounts.urls")),
