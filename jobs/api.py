@@ -24,11 +24,11 @@ from jobs.serializers import (
     LogSerializer,
     NewJobSerializer,
     TaskSerializer,
-    WaitingSerializer,
 )
 from jobs.services import editing, launching, logs, stopping
 from monitoring import errors
 from monitoring.requests import RequestFailed
+from monitoring.serializers import WaitingSerializer
 
 T = TypeVar("T")
 

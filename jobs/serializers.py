@@ -189,12 +189,6 @@ class LogSerializer(serializers.Serializer):
     complete = serializers.BooleanField()
 
 
-class WaitingSerializer(serializers.Serializer):
-    """The host has not answered yet: ask again."""
-
-    state = serializers.CharField(default="waiting")
-
-
 class Places:
     """The hosts and GPUs that a request names, as far as the person may see them."""
 

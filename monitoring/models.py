@@ -256,6 +256,32 @@ class HostSample(models.Model):
         return f"{self.host} at {self.taken_at:%F %T}"
 
 
+class HostRollup(models.Model):
+    """History in minutes and hours: least, mean and greatest of each GPU's numbers in one stretch.
+
+    `gpus` is {uuid: {metric: [min, mean, max, count]}}; a metric that was never known is missing.
+    """
+
+    MINUTE, HOUR = 60, 3600
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="rollups")
+    seconds = models.PositiveIntegerField(choices=[(MINUTE, "minute"), (HOUR, "hour")])
+    starts_at = models.DateTimeField()
+    gpus = models.JSONField()
+
+    class Meta:
+        ordering = ["host", "seconds", "starts_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["host", "seconds", "starts_at"], name="host_rolled_up_once_a_stretch"
+            )
+        ]
+        indexes = [models.Index(fields=["seconds", "starts_at"], name="rollup_seconds_start")]
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.seconds} s from {self.starts_at:%F %T}"
+
+
 class WatchLease(models.Model):
     """Who watches a shard of the hosts now. Taken and renewed by conditional UPDATEs only."""
 

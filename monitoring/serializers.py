@@ -115,4 +115,6 @@ class CheckSerializer(serializers.Serializer):
 
 
 class WaitingSerializer(serializers.Serializer):
+    """The host has not answered yet: ask again."""
+
     state = serializers.ChoiceField(["waiting"])

@@ -18,6 +18,8 @@ METRICS = {
     "power_watts": (4, "watts"),
     "fan_percent": (5, "percent"),
 }
+_RAW_SPAN = dt.timedelta(hours=6)
+_MINUTES_SPAN = dt.timedelta(days=2)
 Reading = tuple[dt.datetime, float | None]
 
 
@@ -54,6 +56,54 @@ def series_of(
     else:
         points = [Point(at, value, value, value) for at, value in readings]
     return Series(step.total_seconds(), tuple(_with_gaps(points, max(3 * interval, 2 * step))))
+
+
+def series_of_points(
+    points: Sequence[Point], *, step: dt.timedelta, limit: int = MAX_POINTS
+) -> Series:
+    """As series_of, from points that are stretches already, each `step` long.
+
+    The mean of several stretches is the mean of their means.
+    """
+    if len(points) > limit:
+        start, width = points[0].at, step * math.ceil(len(points) / limit)
+        points = [
+            _joined(start + number * width, list(group))
+            for number, group in groupby(points, key=lambda point: (point.at - start) // width)
+        ]
+        step = width
+    return Series(step.total_seconds(), tuple(_with_gaps(points, 2 * step)))
+
+
+def best_resolution(
+    start: dt.datetime,
+    end: dt.datetime,
+    *,
+    now: dt.datetime,
+    raw_kept: dt.timedelta,
+    minutes_kept: dt.timedelta,
+) -> int | None:
+    """In what the span is read: None the raw samples, else stretches of 60 or 3600 seconds.
+
+    The finest that still reaches back to the start and does not give needlessly many points.
+    """
+    if end - start <= _RAW_SPAN and now - start <= raw_kept:
+        return None
+    if end - start <= _MINUTES_SPAN and now - start <= minutes_kept:
+        return 60
+    return 3600
+
+
+def _joined(at: dt.datetime, points: Sequence[Point]) -> Point:
+    known = [point for point in points if point.mean is not None]
+    if not known:
+        return Point(at)
+    return Point(
+        at,
+        min(point.minimum for point in known if point.minimum is not None),
+        round(math.fsum(point.mean for point in known if point.mean is not None) / len(known), 3),
+        max(point.maximum for point in known if point.maximum is not None),
+    )
 
 
 def _averaged(readings: Sequence[Reading], step: dt.timedelta) -> list[Point]:

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from monitoring import requests
 from monitoring.bell import ring
-from monitoring.services import heartbeats, storing
+from monitoring.services import heartbeats, rolling
 from monitoring.watch import watch as watch_shard
 from monitoring.watch.leases import abandoned_shards
 
@@ -22,9 +22,9 @@ def ring_watches() -> None:
         ring("monitoring.tasks.watch", shard, cluster="watch")
 
 
-def beat(name: str, asked_at: str) -> None:
+def beat(name: str, machine: str, handovers: int = 0) -> None:
     """Show that the cluster runs tasks (its name is not passed as "cluster": django-q takes it)."""
-    heartbeats.beat(name, asked_at)
+    heartbeats.beat(name, machine, handovers)
 
 
 def answer_request(pk: int) -> None:
@@ -36,8 +36,12 @@ def sweep_requests() -> None:
     requests.sweep(timezone.now())
 
 
+def roll_up_samples() -> None:
+    rolling.roll_up(timezone.now())
+
+
 def prune_samples() -> None:
-    storing.prune(timezone.now())
+    rolling.prune(timezone.now())
 
 
 SCHEDULES = {
@@ -49,6 +53,12 @@ SCHEDULES = {
     },
     "monitoring-sweep-requests": {
         "func": "monitoring.tasks.sweep_requests",
+        "schedule_type": "I",
+        "minutes": 1,
+        "cluster": "slow",
+    },
+    "monitoring-roll-up-samples": {
+        "func": "monitoring.tasks.roll_up_samples",
         "schedule_type": "I",
         "minutes": 1,
         "cluster": "slow",

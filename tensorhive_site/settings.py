@@ -102,8 +102,11 @@ TEMPLATES = [
 
 # -- Data --------------------------------------------------------------------------------------
 
+# Not as an address by default: a directory may have any name, an address may not.
 DATABASES = {
-    "default": env.db("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'tensorhive.sqlite3'}")
+    "default": env.db("DATABASE_URL")
+    if env.str("DATABASE_URL", default="")
+    else {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "tensorhive.sqlite3")}
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # IMMEDIATE: a deferred transaction that turns into a writer fails at once with "database is
@@ -268,10 +271,12 @@ ACTING_KEY = KEYS_DIR / "acting"
 SSH_DEADLINE = dt.timedelta(seconds=env.int("SSH_DEADLINE_SECONDS", default=15))
 PROBE_INTERVAL = dt.timedelta(seconds=env.float("PROBE_INTERVAL_SECONDS", default=5))
 RAW_SAMPLES_KEPT = dt.timedelta(hours=env.int("RAW_SAMPLES_HOURS", default=6))
+MINUTES_KEPT = dt.timedelta(days=env.int("MINUTE_SAMPLES_DAYS", default=7))
+HOURS_KEPT = dt.timedelta(days=env.int("HOUR_SAMPLES_DAYS", default=366))
 WATCH_SHARDS = env.int("WATCH_SHARDS", default=1)
 WATCH_SEGMENT = dt.timedelta(seconds=env.int("WATCH_SEGMENT_SECONDS", default=300))
 WATCH_LEASE = dt.timedelta(seconds=env.int("WATCH_LEASE_SECONDS", default=15))
-HEARTBEAT_INTERVAL = dt.timedelta(seconds=env.int("HEARTBEAT_SECONDS", default=60))
+HEARTBEAT_INTERVAL = dt.timedelta(seconds=env.float("HEARTBEAT_SECONDS", default=20))
 WARNING_REPEAT = dt.timedelta(minutes=env.int("WARNING_REPEAT_MINUTES", default=10))
 
 # Apps on the left call those on the right through these dotted paths (see docs/architecture.md).
@@ -301,8 +306,8 @@ CLUSTER_SIZES = {
     "watch": clusters.Size(
         workers=WATCH_SHARDS + 1,
         timeout=int(WATCH_SEGMENT.total_seconds()) + 60,
-        retry=int(WATCH_SEGMENT.total_seconds()) + 120,
         recycle=100_000,
+        has_spare_worker=True,
     ),
     "actions": clusters.Size(workers=env.int("ACTION_WORKERS", default=2), timeout=60),
     "slow": clusters.Size(workers=1, timeout=120),
