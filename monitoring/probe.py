@@ -6,27 +6,19 @@ random word; text outside of them is noise, and without the last marker nothing 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from monitoring import nvidia_smi
+from monitoring.frame import Part, read_frame
 from monitoring.host_facts import cgroups, logins, procfs
 from monitoring.naming import printable
-from monitoring.nvidia_smi.faults import Fault, classify
+from monitoring.nvidia_smi.faults import classify
 from monitoring.nvidia_smi.processes import ProcessAnswer
-from monitoring.nvidia_smi.query import GpuAnswer
-from monitoring.snapshot import (
-    GpuReading,
-    ProcessReading,
-    Section,
-    SectionState,
-    Snapshot,
-)
+from monitoring.probe_gpus import read_gpus
+from monitoring.snapshot import ProcessReading, Section, SectionState, Snapshot
 
 MAX_BYTES = 1 << 20
-_MAX_LINE, _MAX_LINES = 65_536, 40_960
 # A fault of nvidia-smi that is the state of the whole host.
 _HOST_FAULTS = {
     "not-installed": "no_driver",
@@ -39,17 +31,18 @@ _HOST_FAULTS = {
 }
 
 
+_REPEATED = Section(
+    SectionState.PARTIAL,
+    "second-frame",
+    "The host sent more than one answer to one question; only the first is used.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class BrokenAnswer:
     """An answer of which nothing can be used; `reason` is one sentence."""
 
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    text: str
-    status: int | None
 
 
 def function_text() -> str:
@@ -72,13 +65,16 @@ def end_marker(nonce: str) -> bytes:
 
 def read_snapshot(answer: bytes, nonce: str) -> Snapshot | BrokenAnswer:
     """Read the first complete frame of an answer. Never raises, whatever the bytes are."""
-    if len(answer) > 2 * MAX_BYTES:
+    if len(answer) > MAX_BYTES:
         return BrokenAnswer("The host's answer is too large; nothing of it is used.")
-    parts = _parts(answer.decode(errors="replace"), nonce)
-    if isinstance(parts, BrokenAnswer):
-        return parts
-    gpus, apps = _gpu_parts(parts)
-    processes, owners = _owned(apps, parts)
+    frame = read_frame(answer.decode(errors="replace"), nonce)
+    if frame is None:
+        return BrokenAnswer("The host's answer was cut off; the last good values stay.")
+    if not frame.parts:
+        return BrokenAnswer("The host answered without any content.")
+    parts = frame.parts
+    gpus, apps = read_gpus(parts)
+    processes, owners = _owned(apps, parts, nonce)
     people, source = _logins(parts)
     host_fault = _HOST_FAULTS.get(gpus.fault.kind) if gpus.fault and not gpus.gpus else None
     snapshot = _host_facts(parts)
@@ -95,119 +91,15 @@ def read_snapshot(answer: bytes, nonce: str) -> Snapshot | BrokenAnswer:
             "owners": owners,
             **_plain_sections(snapshot),
             "logins": Section() if source else _unavailable("The host cannot tell who is in."),
+            **({"frame": _REPEATED} if frame.is_repeated else {}),
         },
         host_fault=host_fault,
         reason=gpus.fault.sentence if gpus.fault and host_fault else None,
     )
 
 
-def _parts(text: str, nonce: str) -> dict[str, _Part] | BrokenAnswer:
-    """The sections of the first frame by name."""
-    tag = f"@@{nonce} "
-    parts: dict[str, _Part] = {}
-    name: str | None = None
-    lines: list[str] = []
-    for line in text.split("\n")[:_MAX_LINES]:
-        if not line.startswith(tag):
-            if name is not None:
-                lines.append(line[:_MAX_LINE].rstrip("\r"))
-            continue
-        words = line[len(tag) :].split()
-        if words == ["done"]:
-            return parts if parts else BrokenAnswer("The host answered without any content.")
-        if words[:1] == ["begin"] and len(words) == 2:
-            name, lines = words[1], []
-        elif words[:1] == ["end"] and len(words) == 3 and words[1] == name:
-            if lines and not lines[-1]:
-                lines.pop()  # it only ends a last line that had no end of its own
-            parts.setdefault(name, _Part("\n".join(lines), procfs.whole(words[2])))
-            name = None
-        elif name is not None:
-            lines.append(line)  # a marker within a section: between command lines
-    return BrokenAnswer("The host's answer was cut off; the last good values stay.")
-
-
-def _gpu_parts(parts: Mapping[str, _Part]) -> tuple[GpuAnswer, ProcessAnswer]:
-    """Cards and their processes, from CSV or, where there are MIG instances, from XML and -L."""
-    if "xml" in parts:
-        return _from_xml(parts)
-    query, apps = parts.get("gpus"), parts.get("processes")
-    if query is None:
-        missing = _broken_gpus(Fault("no-data", "The host sent nothing about its GPUs."))
-        return missing, ProcessAnswer(section=missing.section)
-    gpus = nvidia_smi.parse_gpu_query(query.text, query.status)
-    if apps is None or (gpus.fault and not gpus.gpus):
-        return gpus, ProcessAnswer(section=gpus.section)
-    answer = nvidia_smi.parse_compute_apps(apps.text, apps.status)
-    if pmon := parts.get("pmon"):
-        answer = _with_pmon(answer, nvidia_smi.parse_pmon(pmon.text, pmon.status), gpus)
-    return gpus, answer
-
-
-def _from_xml(parts: Mapping[str, _Part]) -> tuple[GpuAnswer, ProcessAnswer]:
-    xml, listing = parts["xml"], parts.get("list", _Part("", 0))
-    answer = nvidia_smi.parse_xml(xml.text, xml.status)
-    listed = nvidia_smi.parse_list(listing.text, listing.status)
-    uuids: dict[tuple[str | None, int | None], str] = {
-        (card.uuid, device.device): device.uuid
-        for card in listed.gpus
-        for device in listed.mig_devices
-        if device.gpu_index == card.index
-    }
-    indices = {card.uuid: card.index for card in listed.gpus}
-    cards = [replace(card, index=indices.get(card.uuid)) for card in answer.gpus]
-    names = {card.uuid: card for card in cards}
-    instances = [
-        GpuReading(
-            uuid=uuid,
-            index=names[device.card].index if device.card in names else None,
-            name=f"{names[device.card].name} MIG {device.device}" if device.card in names else None,
-            memory_total_mib=device.memory_total_mib,
-            memory_used_mib=device.memory_used_mib,
-            memory_free_mib=device.memory_free_mib,
-            parent_uuid=device.card,
-            absent={"utilization_percent": "na"},
-        )
-        for device in answer.mig_devices
-        if (uuid := uuids.get((device.card, device.device)))
-    ]
-    by_instance = {
-        (device.card, device.gpu_instance): uuids.get((device.card, device.device))
-        for device in answer.mig_devices
-    }
-    processes = tuple(
-        replace(
-            one.process,
-            gpu_uuid=by_instance.get((one.process.gpu_uuid, one.gpu_instance))
-            or one.process.gpu_uuid,
-        )
-        for one in answer.processes
-    )
-    gpus = GpuAnswer((*cards, *instances), (), answer.section, 0, answer.fault)
-    return gpus, ProcessAnswer(processes=processes, section=answer.section)
-
-
-def _with_pmon(apps: ProcessAnswer, pmon: ProcessAnswer, gpus: GpuAnswer) -> ProcessAnswer:
-    """Kinds from pmon, and the processes that only draw, which compute-apps leaves out."""
-    uuids = {card.index: card.uuid for card in gpus.gpus}
-    kinds = {(uuids.get(row.gpu_index), row.pid): row for row in pmon.rows}
-    known = {(process.gpu_uuid, process.pid) for process in apps.processes}
-    processes = [
-        replace(process, kind=row.kind)
-        if (row := kinds.get((process.gpu_uuid, process.pid)))
-        else process
-        for process in apps.processes
-    ]
-    processes += [
-        ProcessReading(uuid, pid, row.memory_used_mib, row.name, row.kind)
-        for (uuid, pid), row in kinds.items()
-        if uuid is not None and (uuid, pid) not in known
-    ]
-    return replace(apps, processes=tuple(processes))
-
-
 def _owned(
-    apps: ProcessAnswer, parts: Mapping[str, _Part]
+    apps: ProcessAnswer, parts: Mapping[str, Part], nonce: str
 ) -> tuple[tuple[ProcessReading, ...], Section]:
     """The processes joined with what /proc says of them; who is not seen there stays unknown."""
     names = procfs.parse_names(_text(parts, "names"))
@@ -218,7 +110,7 @@ def _owned(
     }
     facts = _facts(parts)
     uptime, ticks = _decimal(facts, "uptime"), _whole(facts, "clock_ticks")
-    commands = _commands(parts)
+    commands = _commands(parts, nonce)
     known = {
         owner.pid: owner
         for line in _text(parts, "owners").split("\n")
@@ -276,7 +168,7 @@ def _joined(
 
 
 def _owners_section(
-    parts: Mapping[str, _Part], apps: ProcessAnswer, processes: tuple[ProcessReading, ...]
+    parts: Mapping[str, Part], apps: ProcessAnswer, processes: tuple[ProcessReading, ...]
 ) -> Section:
     part = parts.get("owners")
     if part is None or part.status not in (0, None):
@@ -297,11 +189,11 @@ def _owners_section(
     return Section()
 
 
-def _commands(parts: Mapping[str, _Part]) -> dict[int, str]:
-    """pid -> command line. The first line names the pids, each text follows a marker."""
+def _commands(parts: Mapping[str, Part], nonce: str) -> dict[int, str]:
+    """pid -> command line. The first line names the pids, each text follows this round's marker."""
     text = _text(parts, "commands")
     shown, _, rest = text.partition("\n")
-    pieces = re.split(r"(?:^|\n)@@[A-Za-z0-9]+ command\n", rest)[1:]
+    pieces = f"\n{rest}\n".split(f"\n@@{nonce} command\n")[1:]
     pids = [procfs.whole(word) for word in shown.split()]
     if len(pieces) != len(pids):
         return {}
@@ -312,7 +204,7 @@ def _commands(parts: Mapping[str, _Part]) -> dict[int, str]:
     }
 
 
-def _logins(parts: Mapping[str, _Part]) -> tuple[tuple[logins.LoginSession, ...], str | None]:
+def _logins(parts: Mapping[str, Part]) -> tuple[tuple[logins.LoginSession, ...], str | None]:
     def said(name: str) -> str | None:
         part = parts.get(name)
         return part.text if part is not None and part.status == 0 else None
@@ -321,7 +213,7 @@ def _logins(parts: Mapping[str, _Part]) -> tuple[tuple[logins.LoginSession, ...]
     return logins.merge(loginctl=said("loginctl"), who=said("who"), pts=said("pts"), names=names)
 
 
-def _host_facts(parts: Mapping[str, _Part]) -> Snapshot:
+def _host_facts(parts: Mapping[str, Part]) -> Snapshot:
     facts = _facts(parts)
     total, used = procfs.memory_mib(_text(parts, "meminfo"))
     load = [procfs.decimal(word) for word in facts.get("loadavg", [])[:3]]
@@ -356,20 +248,16 @@ def _plain_sections(snapshot: Snapshot) -> dict[str, Section]:
     }
 
 
-def _broken_gpus(found: Fault) -> GpuAnswer:
-    return GpuAnswer(section=Section(SectionState.ERROR, found.kind, found.sentence), fault=found)
-
-
 def _unavailable(reason: str) -> Section:
     return Section(SectionState.UNAVAILABLE, "no-data", reason)
 
 
-def _text(parts: Mapping[str, _Part], name: str) -> str:
+def _text(parts: Mapping[str, Part], name: str) -> str:
     part = parts.get(name)
     return part.text if part is not None else ""
 
 
-def _facts(parts: Mapping[str, _Part]) -> Mapping[str, list[str]]:
+def _facts(parts: Mapping[str, Part]) -> Mapping[str, list[str]]:
     return procfs.parse_facts(_text(parts, "facts").split("\n"))
 
 

@@ -134,8 +134,8 @@ th_quick() { # what short programs say; awk below bounds it
 # Bounds what comes in, then reads the files of nvidia-smi and /proc without starting programs.
 # The word travels in the environment, which other people cannot read, unlike arguments.
 th_read() {
-    TH_NONCE=$th_nonce TH_FILES=$th_files TH_DONE=$th_done TH_TICKS=$th_ticks \
-        TH_LIMIT=${th_timeout:+timeout -k 1 2} awk '
+    TH_NONCE=$th_nonce TH_FILES=$th_files TH_DONE=$th_done TH_OWNERS=$th_status \
+        TH_TICKS=$th_ticks TH_LIMIT=${th_timeout:+timeout -k 1 2} awk '
 function begin(name) { print tag " begin " name }
 function finish(name, status) { print ""; print tag " end " name " " status }
 
@@ -279,7 +279,7 @@ END {
     if (files != "") for (i = 1; i < count; i += 2) pass(done[i], done[i + 1])
     begin("owners")
     for (i = 1; i <= pids; i++) owner(order[i])
-    finish("owners", files == "" ? 73 : 0)
+    finish("owners", ENVIRON["TH_OWNERS"])
     names()
     if (files == "") exit
     for (i = 1; i <= pids && i <= 1000; i++) {
@@ -314,9 +314,10 @@ th_round() { # first? pmon? skip?
     elif [ -n "$th_dir" ] && command -v flock >/dev/null 2>&1; then
         flock -n 9 </dev/null >/dev/null 2>&1 || th_stuck=75
     fi
-    th_status=$th_stuck
-    if [ -z "$th_status" ]; then
+    th_status=${th_stuck:-0}
+    if [ -z "$th_stuck" ]; then
         th_gpus "$1" "$2"
+        [ -n "$th_dir" ] || th_status=73
     else
         th_files=
         for th_section in gpus processes; do

@@ -142,8 +142,9 @@ class Snapshot:
     """Everything one probe brought.
 
     `sections` maps "gpus", "processes", "owners", "cpu", "memory", "load", "disks", "logins" to
-    their outcome. `host_fault` is set when the whole host deserves a state of its own
-    (`no_driver`, `driver_mismatch`, `no_gpus`), `reason` is its sentence.
+    their outcome; "frame" is there only when the host answered twice. `host_fault` is set when the
+    whole host deserves a state of its own (`no_driver`, `driver_mismatch`, `no_gpus`), `reason` is
+    its sentence.
     """
 
     gpus: tuple[GpuReading, ...] = ()

@@ -10,8 +10,9 @@ _CONTAINER = (
     ("containerd", re.compile(r"cri-containerd[-:]([0-9a-f]{64})")),
     ("crio", re.compile(r"crio-([0-9a-f]{64})")),
     ("podman", re.compile(r"libpod-([0-9a-f]{64})")),
-    ("containerd", re.compile(r"kubepods\S*/([0-9a-f]{64})")),
 )
+# Kubernetes with the cgroupfs driver writes no runtime beside the id.
+_BARE_ID = re.compile(r"/([0-9a-f]{64})(?![0-9a-f])")
 _POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
 _USER = re.compile(r"user-(\d{1,10})\.slice", re.ASCII)
 _SLURM = re.compile(r"/job_(\d{1,12})(?:/|$)", re.ASCII | re.MULTILINE)
@@ -35,6 +36,8 @@ def parse_cgroup(text: str) -> Belonging:
         if found := pattern.search(text):
             runtime, container = name, found[1]
             break
+    if container is None and "kubepods" in text and (found := _BARE_ID.search(text)):
+        runtime, container = "containerd", found[1]
     pod, user, job = _POD.search(text), _USER.search(text), _SLURM.search(text)
     return Belonging(
         container_id=container,

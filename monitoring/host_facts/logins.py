@@ -23,6 +23,9 @@ _WHO = re.compile(
 )
 _TERMINAL = re.compile(r"^(?:pts/\d{1,6}|tty[A-Za-z]{0,4}\d{1,4})\Z", re.ASCII)
 _PTS = re.compile(r"^c\S+\s+\d+\s+(\d{1,10})\s+.*\s(\d{1,6})\s*\Z", re.ASCII)
+_SEAT = re.compile(r"^seat")
+_CLASS = re.compile(r"^(?:user|manager|greeter|background|lock-screen|none)(?:-|\Z)")
+_IDLE = re.compile(r"^(?:yes|no)\Z")
 # Classes of systemd sessions that are no people.
 _NOT_PEOPLE = re.compile(r"^(?:manager|greeter|background|lock-screen|none)")
 
@@ -66,7 +69,7 @@ class WAnswer:
 def parse_who(text: str) -> list[WhoRow]:
     """Rows of who, anchored on the date, since everything around it may hold blanks."""
     rows = []
-    for line in text.splitlines()[:4096]:
+    for line in text.split("\n")[:4096]:
         if found := _WHO.match(line):
             host, via = _comment(found["comment"])
             since = re.sub(r" +", " ", found["since"])
@@ -76,7 +79,7 @@ def parse_who(text: str) -> list[WhoRow]:
 
 def parse_w(text: str) -> WAnswer:
     """The load and the sessions of w; its FROM is cut at 16 columns and still looks valid."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     head = lines[0] if lines else ""
     load = re.findall(r"(\d{1,6}\.\d\d)", head.partition("load average:")[2], re.ASCII)
     users = re.search(r"(\d{1,5}) users?,", head, re.ASCII)
@@ -90,7 +93,7 @@ def parse_w(text: str) -> WAnswer:
 
 def parse_loginctl(text: str) -> list[LoginctlRow]:
     """`loginctl list-sessions`, four to nine columns, with or without its header."""
-    lines = [line for line in text.splitlines()[:4096] if line.strip()]
+    lines = [line for line in text.split("\n")[:4096] if line.strip()]
     header = next((line for line in lines if line.split()[:2] == ["SESSION", "UID"]), "")
     rows = [_loginctl_row(line, header) for line in lines if line != header]
     return [row for row in rows if row is not None][:MAX_SESSIONS]
@@ -99,7 +102,7 @@ def parse_loginctl(text: str) -> list[LoginctlRow]:
 def parse_pts(text: str, names: Mapping[int, str]) -> list[LoginSession]:
     """`ls -ln /dev/pts`: each terminal by its owner. Always works, needs no records of logins."""
     sessions = []
-    for line in text.splitlines()[:4096]:
+    for line in text.split("\n")[:4096]:
         if found := _PTS.match(line):
             uid = int(found[1])
             if (login := names.get(uid)) is not None:
@@ -168,13 +171,7 @@ def _loginctl_row(line: str, header: str) -> LoginctlRow | None:
     words = line.split()
     if len(words) < 3 or (uid := whole(words[1])) is None:
         return None
-    if header:
-        cell = _cells(line, header)
-    else:
-        # Without legend: SESSION UID USER SEAT [LEADER CLASS TTY IDLE SINCE]
-        columns = ("SEAT", "LEADER", "CLASS", "TTY", "IDLE")
-        rest = words[3:]
-        cell = dict(zip(columns, rest, strict=False)) if len(rest) >= 4 else _old(rest)
+    cell = _cells(line, header) if header else _by_kind(words[3:])
     idle = cell.get("IDLE")
     return LoginctlRow(
         session=words[0],
@@ -188,11 +185,15 @@ def _loginctl_row(line: str, header: str) -> LoginctlRow | None:
     )
 
 
-def _old(rest: list[str]) -> dict[str, str]:
-    """Seat and terminal of versions before 256, either of which may be blank."""
-    terminal = next((word for word in rest if _TERMINAL.match(word)), None)
-    seat = next((word for word in rest if word.startswith("seat")), None)
-    return {name: word for name, word in (("SEAT", seat), ("TTY", terminal)) if word}
+def _by_kind(words: list[str]) -> dict[str, str]:
+    """What follows SESSION UID USER without a legend, told apart by its look.
+
+    Versions print SEAT alone, SEAT TTY, SEAT TTY STATE IDLE SINCE, or SEAT LEADER CLASS TTY IDLE
+    SINCE, and older ones leave blanks where newer ones write a dash.
+    """
+    kinds = (("SEAT", _SEAT), ("TTY", _TERMINAL), ("CLASS", _CLASS), ("IDLE", _IDLE))
+    found = ((name, next(filter(kind.match, words), None)) for name, kind in kinds)
+    return {name: word for name, word in found if word}
 
 
 def _cells(line: str, header: str) -> dict[str, str]:

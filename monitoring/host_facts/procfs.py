@@ -57,7 +57,7 @@ def parse_cpu(text: str) -> tuple[dict[str, int], int | None, int | None]:
     """
     counters: dict[str, int] = {}
     cores, boot_time = 0, None
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words = line.split()
         if not words:
             continue
@@ -108,7 +108,7 @@ def memory_mib(text: str) -> tuple[int | None, int | None]:
 def parse_disks(text: str) -> tuple[Disk, ...]:
     """`df -Pk`: the same file system once, under its mount point."""
     found: dict[str, Disk] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         # The device may hold blanks, the mount point too: the numbers stand in between.
         match = re.search(
             r"\s(\d{1,18})\s+(\d{1,18})\s+\d{1,18}\s+\d{1,4}%\s+(/.*)$", line, re.ASCII
@@ -137,7 +137,7 @@ def parse_ps(text: str) -> list[PsRow]:
     """`ps aux` by its header, or rows "pid uid user" without one."""
     rows: list[PsRow] = []
     names: list[str] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words = line.split()
         if "PID" in words and ("USER" in words or "UID" in words):
             names = words
@@ -152,12 +152,16 @@ def parse_ps(text: str) -> list[PsRow]:
 
 
 def parse_names(text: str) -> dict[int, str]:
-    """Lines "uid login" -> {uid: login}; the first name of a uid counts."""
+    """Lines "uid login" -> {uid: login}; the first name of a uid counts.
+
+    A login is compared with others, so one that would have to be mended to be shown is none.
+    """
     names: dict[int, str] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words = line.split()
-        if len(words) == 2 and (uid := whole(words[0])) is not None:
-            names.setdefault(uid, printable(words[1], 64))
+        uid = whole(words[0]) if len(words) == 2 else None
+        if uid is not None and printable(words[1], 64) == words[1]:
+            names.setdefault(uid, words[1])
     return names
 
 

@@ -7,7 +7,7 @@ Sources: `nvidia-smi --help-query-gpu`, `--help-query-compute-apps`, and recorde
 from monitoring.nvidia_smi.faults import Fault, classify
 from monitoring.nvidia_smi.listing import Listing, MigDevice, parse_list
 from monitoring.nvidia_smi.processes import ProcessAnswer, parse_compute_apps, parse_pmon
-from monitoring.nvidia_smi.query import QUERY_FIELDS, GpuAnswer, parse_gpu_query
+from monitoring.nvidia_smi.query import QUERY_FIELDS, GpuAnswer, parse_gpu_query, section_of
 from monitoring.nvidia_smi.xml import parse_xml
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "parse_list",
     "parse_pmon",
     "parse_xml",
+    "section_of",
 ]

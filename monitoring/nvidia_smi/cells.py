@@ -57,5 +57,19 @@ def clean(text: str, limit: int = 120) -> str:
     return printable(text, limit)
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines that say something, without blanks at their ends.
+
+    They end at LF alone: a process may carry U+2028 or a vertical tab in its name, and what
+    `splitlines` makes of the rest of that name would be a row that nvidia-smi never wrote.
+    """
+    return [line for raw in text.split("\n") if (line := raw.strip(" \t\r"))]
+
+
+def process_id(cell: str) -> int | None:
+    """The number of a process: digits alone and above 0, since 0 and below name groups to kill."""
+    return int(cell) if re.fullmatch(r"[1-9][0-9]{0,9}", cell, re.ASCII) else None
+
+
 def split_row(line: str) -> list[str]:
     return [cell.strip() for cell in line.split(",")]

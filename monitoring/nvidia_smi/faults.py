@@ -37,6 +37,7 @@ _SENTENCES = {
     "gpu-lost": "A GPU cannot be reached by the driver.",
     "library-missing": "The NVIDIA library is missing: the driver is not completely installed.",
     "mismatch": "Driver and library have different versions: the host needs a reboot.",
+    "needs-reset": "A GPU needs a reset; its numbers mean nothing.",
     "no-devices": "The driver sees no GPU.",
     "no-driver": "The NVIDIA driver is not running.",
     "blocked-by-os": "The operating system blocks access to the GPUs.",
@@ -46,13 +47,17 @@ _SENTENCES = {
     "access-denied": "The host lets nobody in who has no running job there.",
     "infirm": "The card's infoROM is corrupted.",
     "insufficient-permissions": "The driver does not let this account see it.",
+    "mig-unnamed": "A MIG instance has no name yet; what runs there is shown on its card.",
     "no-data": "nvidia-smi gave no answer that can be read.",
 }
 # The first that is found decides; more special ones stand first.
 _WORDS = (
     ("mismatch", re.compile(r"version mismatch|Mismatch in versions", re.IGNORECASE)),
     ("blocked-by-os", re.compile(r"blocked by the operating system", re.IGNORECASE)),
-    ("library-missing", re.compile(r"couldn't find libnvidia-ml|libnvidia-ml\S* .*not found")),
+    (
+        "library-missing",
+        re.compile(r"couldn't find libnvidia-ml|libnvidia-ml\S{0,40} .{0,80}not found"),
+    ),
     ("no-driver", re.compile(r"couldn't communicate with the NVIDIA driver", re.IGNORECASE)),
     ("no-devices", re.compile(r"No devices were found|No supported GPUs", re.IGNORECASE)),
     ("nvml-init", re.compile(r"Failed to initialize NVML", re.IGNORECASE)),

@@ -39,7 +39,7 @@ def parse_list(text: str, status: int | None = 0) -> Listing:
     """Cards by index, instances under the card they stand below."""
     gpus: list[GpuReading] = []
     devices: list[MigDevice] = []
-    for line in text.splitlines()[:4096]:
+    for line in text.split("\n")[:4096]:
         if (card := _CARD.match(line)) and cells.is_uuid(card[3]):
             gpus.append(GpuReading(uuid=card[3], index=int(card[1]), name=cells.clean(card[2])))
         elif gpus and (found := _INSTANCE.match(line)) and cells.is_uuid(found[3]):

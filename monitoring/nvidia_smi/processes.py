@@ -57,22 +57,22 @@ def parse_compute_apps(
 
     The name may hold commas and quotes that nobody escaped, so cells are taken from both ends.
     """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = cells.lines_of(text)
     if fields is None:
         fields = [cell.split(" [")[0] for cell in cells.split_row(lines[0])] if lines else []
         lines = lines[1:]
-    rows = [row for line in lines if (row := _named(line, fields))]
-    answers = [_process(row) for row in rows if cells.integer(row.get("pid", "")) is not None]
-    if refused := [why for row in rows if (why := _refusal(row))]:
-        section = Section(SectionState.UNAVAILABLE, refused[0], "The card does not list processes.")
-        return ProcessAnswer(section=section, is_listing_supported=False)
+    rows = [row for line in lines[: 2 * MAX_PROCESSES] if (row := _named(line, fields))]
+    answers = [_process(row) for row in rows if cells.process_id(row.get("pid", ""))]
+    refused = [why for row in rows if (why := _refusal(row))]
     found = None if rows else classify(text, status)
     if status and not rows and found is None:
         found = Fault("no-data", f"nvidia-smi ended with status {status}.")
     return ProcessAnswer(
         processes=tuple(process for process, _ in answers[:MAX_PROCESSES]),
         absent=tuple(absent for _, absent in answers[:MAX_PROCESSES]),
-        section=_late_section(found, status, has_rows=bool(rows)),
+        section=_refused_section(refused, has_others=bool(answers))
+        or _late_section(found, status, has_rows=bool(rows)),
+        is_listing_supported=not refused,
         fault=found,
     )
 
@@ -81,7 +81,7 @@ def parse_pmon(text: str, status: int | None = 0) -> ProcessAnswer:
     """Read pmon's table by the words of its header; the name is last and may hold blanks."""
     names: list[str] = []
     rows: list[PmonRow] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.lstrip().startswith("#"):
             words = line.replace("#", " ", 1).split()
             names = words if "pid" in words else names
@@ -91,6 +91,23 @@ def parse_pmon(text: str, status: int | None = 0) -> ProcessAnswer:
     return ProcessAnswer(
         rows=tuple(rows[:MAX_PROCESSES]), section=section_of(found, has_rows=False), fault=found
     )
+
+
+def _refused_section(refused: list[str], *, has_others: bool) -> Section | None:
+    """Some card does not list processes; what others list is as good as ever.
+
+    A small card for the display must not end the watch over its neighbours; a missing right may
+    hide processes on all of them.
+    """
+    if not refused:
+        return None
+    if not has_others:
+        state, why = SectionState.UNAVAILABLE, refused[0]
+    elif harmful := [why for why in refused if why not in ("na", "not-supported")]:
+        state, why = SectionState.PARTIAL, harmful[0]
+    else:
+        state, why = SectionState.OK, refused[0]
+    return Section(state, why, "A card of this host does not list its processes.")
 
 
 def _late_section(found: Fault | None, status: int | None, *, has_rows: bool) -> Section:
@@ -118,7 +135,7 @@ def _named(line: str, fields: Sequence[str]) -> dict[str, str] | None:
     if uuid is not None and not cells.is_uuid(uuid):
         return None
     pid = named.get("pid", "")
-    return named if cells.integer(pid) is not None or cells.absence(pid) else None
+    return named if cells.process_id(pid) or cells.absence(pid) else None
 
 
 def _refusal(row: dict[str, str]) -> str | None:
@@ -134,7 +151,7 @@ def _process(row: dict[str, str]) -> tuple[ProcessReading, dict[str, str]]:
     name = row.get("name")
     reading = ProcessReading(
         gpu_uuid=row.get("gpu_uuid"),
-        pid=cells.integer(row["pid"]) or 0,
+        pid=cells.process_id(row["pid"]) or 0,
         memory_used_mib=cells.integer(row.get("memory", "")),
         name=None if name is None or "name" in absent else cells.clean(name, 200),
     )
@@ -142,7 +159,7 @@ def _process(row: dict[str, str]) -> tuple[ProcessReading, dict[str, str]]:
 
 
 def _pmon_row(row: dict[str, str]) -> PmonRow | None:
-    index, pid = cells.integer(row.get("gpu", "")), cells.integer(row.get("pid", ""))
+    index, pid = cells.integer(row.get("gpu", "")), cells.process_id(row.get("pid", ""))
     if index is None or pid is None:
         return None  # a row of dashes: no process on this GPU
     name = row.get("command", "-").strip()

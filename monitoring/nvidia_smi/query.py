@@ -54,7 +54,7 @@ def parse_gpu_query(
     text: str, status: int | None = 0, *, fields: Sequence[str] | None = None
 ) -> GpuAnswer:
     """Read the answer. `fields` are those asked for, where no header names them."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = cells.lines_of(text)
     names, rest = _columns(lines, fields)
     rows = [cells.split_row(line) for line in rest]
     good = [row for row in rows if _is_row(row, names)][:MAX_GPUS]
@@ -143,7 +143,7 @@ def _fault(
     dropped: int,
 ) -> Fault | None:
     if gpus and any(reading.needs_reset for reading in gpus):
-        return Fault("needs-reset", "A GPU needs a reset; its numbers mean nothing.")
+        return fault("needs-reset")
     if dropped:
         return Fault("truncated", "The answer was cut off in the middle of a row.")
     if lost or not gpus:

@@ -13,9 +13,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from monitoring.nvidia_smi import cells
-from monitoring.nvidia_smi.faults import Fault, classify, fault
+from monitoring.nvidia_smi.faults import Fault, classify, fault, lost_gpus
 from monitoring.nvidia_smi.query import MAX_GPUS, section_of
-from monitoring.snapshot import GpuReading, ProcessReading, Section
+from monitoring.snapshot import GpuReading, LostGpu, ProcessReading, Section
 
 _DOCTYPE = re.compile(r"<!DOCTYPE[^>\[]*>")
 _START = re.compile(r"<nvidia_smi_log[ >]")
@@ -39,6 +39,13 @@ _POWER = tuple(
     f"{group}/{name}"
     for group in ("gpu_power_readings", "power_readings")
     for name in ("power_draw", "average_power_draw", "instant_power_draw")
+)
+
+
+_LIMITS = tuple(
+    f"{group}/{name}"
+    for group in ("gpu_power_readings", "power_readings")
+    for name in ("current_power_limit", "power_limit", "enforced_power_limit")
 )
 
 
@@ -67,6 +74,7 @@ class XmlAnswer:
     gpus: tuple[GpuReading, ...] = ()
     mig_devices: tuple[MigReading, ...] = ()
     processes: tuple[XmlProcess, ...] = ()
+    lost: tuple[LostGpu, ...] = ()
     section: Section = field(default_factory=Section)
     fault: Fault | None = None
 
@@ -78,15 +86,31 @@ def parse_xml(text: str, status: int | None = 0) -> XmlAnswer:
         prose = classify(text, status) or fault("no-data")
         return XmlAnswer(section=section_of(prose, has_rows=False), fault=prose)
     cards = root.findall("gpu")[:MAX_GPUS]
-    gpus = tuple(_reading(card) for card in cards)
-    found = None if gpus else classify("", status) or fault("no-devices")
+    driver = _text(root, "driver_version")
+    gpus = tuple(_reading(card, driver) for card in cards)
+    lost = lost_gpus(_prose(text))
+    if any(card.needs_reset for card in gpus):
+        found: Fault | None = fault("needs-reset")
+    elif lost or not gpus:
+        found = fault("gpu-lost") if lost else classify("", status) or fault("no-devices")
+    else:
+        # 14 is a warning of the infoROM beside complete data.
+        found = classify("", status) if status not in (0, 14, None) else None
     return XmlAnswer(
         gpus=gpus,
         mig_devices=tuple(device for card in cards for device in _instances(card)),
         processes=tuple(process for card in cards for process in _processes(card)),
+        lost=lost,
         section=section_of(found, has_rows=bool(gpus)),
         fault=found,
     )
+
+
+def _prose(text: str) -> list[str]:
+    """The lines around the document; names of processes within it may say anything."""
+    begin, end = _START.search(text), text.rfind(_END)
+    before, after = text[: begin.start()] if begin else text, text[end:] if end >= 0 else ""
+    return [*before.split("\n"), *after.split("\n")]
 
 
 def _root(text: str) -> ElementTree.Element | None:
@@ -100,7 +124,7 @@ def _root(text: str) -> ElementTree.Element | None:
         return None
 
 
-def _reading(card: ElementTree.Element) -> GpuReading:
+def _reading(card: ElementTree.Element, driver: str | None) -> GpuReading:
     values: dict[str, Any] = {}
     absent: dict[str, str] = {}
     for attribute, (path, kind) in _FIELDS.items():
@@ -111,10 +135,11 @@ def _reading(card: ElementTree.Element) -> GpuReading:
             absent[attribute] = reason
         else:
             values[attribute] = _value(cell, kind)
-    power = next((n for path in _POWER if (n := _number(card, path)) is not None), None)
     return GpuReading(
         bus_id=cells.clean(card.get("id", ""), 32) or None,
-        power_watts=power,
+        driver_version=cells.clean(driver, 40) if driver else None,
+        power_watts=_first_number(card, _POWER),
+        power_limit_watts=_first_number(card, _LIMITS),
         absent=absent,
         **values,
     )
@@ -145,7 +170,7 @@ def _instances(card: ElementTree.Element) -> Iterator[MigReading]:
 def _processes(card: ElementTree.Element) -> Iterator[XmlProcess]:
     uuid = _text(card, "uuid")
     for element in card.findall("processes/process_info")[:4096]:
-        pid = _integer(element, "pid")
+        pid = cells.process_id(_text(element, "pid") or "")
         if pid is None:
             continue
         name, kind = _text(element, "process_name"), _text(element, "type")
@@ -168,6 +193,10 @@ def _text(element: ElementTree.Element, path: str) -> str | None:
 
 def _number(element: ElementTree.Element, path: str) -> float | None:
     return cells.number(_text(element, path) or "")
+
+
+def _first_number(element: ElementTree.Element, paths: tuple[str, ...]) -> float | None:
+    return next((n for path in paths if (n := _number(element, path)) is not None), None)
 
 
 def _integer(element: ElementTree.Element, path: str) -> int | None:
