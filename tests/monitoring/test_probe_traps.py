@@ -192,7 +192,7 @@ def test_kubernetes_without_a_runtime_in_the_path_has_its_container() -> None:
 
 FULL = {"gpus": GPUS, "processes": f"{CARD}, 5, 1, a\n" * 18_000}
 BAITS = {
-    "cgroups": {"gpus": GPUS, "owners": owners(5).replace("/x", "kubepods" * 2_000) * 48},
+    "cgroups": {"gpus": GPUS, "owners": owners(*range(1, 48)).replace("/x", "kubepods" * 2_000)},
     "markers": {"gpus": f"@@{NONCE} begin gpus\n" * 30_000},
     "deep": {"xml": "<nvidia_smi_log>" + "<a>" * 90_000 + "</a>" * 90_000 + "</nvidia_smi_log>"},
 }
