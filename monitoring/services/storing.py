@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
-
 from monitoring import answers, states
 from monitoring.models import Gpu, Host, HostSample, HostSnapshot
 from monitoring.probe import BrokenAnswer
@@ -247,6 +245,10 @@ def _write(rows: _Round, good: Sequence[int], found: Mapping[int, Answer]) -> No
     if rows.new_gpus:
         Gpu.objects.bulk_create(rows.new_gpus)
     if rows.changed_gpus:
+        # Locked in key order, as bookings do, so that neither waits for the other in a circle.
+        keys = [gpu.pk for gpu in rows.changed_gpus]
+        locked = Gpu.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk")
+        list(locked.values_list("pk"))
         Gpu.objects.bulk_update(
             rows.changed_gpus,
             [
@@ -287,14 +289,3 @@ def _fresh(row: HostSnapshot) -> HostSnapshot:
         previous_data=row.previous_data,
     )
 
-
-def prune(now: dt.datetime, *, batch: int = 500) -> int:
-    """Delete raw samples older than they are kept, in small batches. Returns how many."""
-    deleted = 0
-    while keys := list(
-        HostSample.objects.filter(taken_at__lt=now - settings.RAW_SAMPLES_KEPT)
-        .order_by("taken_at")
-        .values_list("pk", flat=True)[:batch]
-    ):
-        deleted += HostSample.objects.filter(pk__in=keys).delete()[0]
-    return deleted
