@@ -3,20 +3,17 @@
 
 import os
 import sys
-from pathlib import Path
 
 from tensorhive_site import secrets_file
-
-BASE_DIR = Path(__file__).resolve().parent
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tensorhive_site.settings")
-    environment = dict(os.environ)
     if sys.argv[1:2] == ["init"]:
+        os.umask(0o077)  # what is in the data directory is nobody else's business
         # The settings cannot be read before there are secrets.
-        secrets_file.ensure(secrets_file.data_dir_of(environment, BASE_DIR))
-    elif _needs_secrets() and not secrets_file.are_there(environment, BASE_DIR):
+        secrets_file.ensure(secrets_file.data_dir())
+    elif _needs_secrets() and not secrets_file.are_there():
         sys.exit("This installation has no secrets yet. Run manage.py init first.")
     from django.core.management import execute_from_command_line
 

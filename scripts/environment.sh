@@ -11,9 +11,11 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
     echo "TensorHive needs Python 3.11 or newer; set PYTHON= to one." >&2
     exit 1
 fi
-if [ ! -x "$venv/bin/python" ]; then
+# pip comes last, so where it is missing the making was interrupted.
+if [ ! -x "$venv/bin/pip" ]; then
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        echo "Python's venv module is missing. On Debian and Ubuntu: apt-get install python3-venv" >&2
+        package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+        echo "Python's venv module is missing. On Debian and Ubuntu: sudo apt-get install $package" >&2
         exit 1
     fi
     "$python" -m venv "$venv"

@@ -10,21 +10,23 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One cluster: worker processes, the limit of one background task, and its retry, in seconds.
-
-    `retry` None means: computed from the others. django-q2 starts the retry clock when a task is
-    fetched, not when it begins, so a short retry runs a waiting task twice.
-    """
+    """One cluster: worker processes, and the limit of one background task in seconds."""
 
     workers: int
     timeout: int
-    retry: int | None = None
     recycle: int = 500
+    # Its long tasks leave one worker idle, and may run twice because a lease guards them.
+    has_spare_worker: bool = False
 
     @property
     def safe_retry(self) -> int:
-        if self.retry is not None:
-            return self.retry
+        """Seconds after which a task that was not acknowledged runs again.
+
+        django-q2 starts this clock when a task is fetched, not when it begins, so a short one runs
+        a waiting task twice.
+        """
+        if self.has_spare_worker:
+            return self.timeout + 60
         waiting_turns = math.ceil((self.workers + 1) / self.workers)
         return self.timeout * (waiting_turns + 1) + 60
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection
+from django.db.models import F
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -14,6 +16,9 @@ from django.views.decorators.http import require_safe
 
 from monitoring.models import Host, WatchLease
 from monitoring.services import heartbeats
+
+# The longest pause between two looks at a host that does not answer, and some.
+_LONGEST_BACK_OFF = dt.timedelta(seconds=90)
 
 
 @never_cache
@@ -26,7 +31,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 
 def report(now: dt.datetime) -> dict[str, dict[str, Any]]:
-    """Part -> {ok, age_seconds, reason}."""
+    """Part -> {ok, age_seconds, reason}; the age is null where nothing has an age."""
     try:
         connection.ensure_connection()
         clusters = {f"cluster_{name}": _cluster(name, now) for name in settings.CLUSTER_SIZES}
@@ -36,30 +41,37 @@ def report(now: dt.datetime) -> dict[str, dict[str, Any]]:
 
 
 def _cluster(name: str, now: dt.datetime) -> dict[str, Any]:
-    age = heartbeats.age(name, now)
-    if age is None:
+    last = heartbeats.last(name)
+    if last is None:
         return _part(False, reason="It has not run any task yet.")
-    limit = heartbeats.MISSED_BEATS * settings.HEARTBEAT_INTERVAL
-    if age <= limit:
-        return _part(True, age)
-    return _part(False, age, f"Its last {heartbeats.MISSED_BEATS} heartbeats are missing.")
+    if now - last <= heartbeats.patience(name):
+        return _part(True, now - last)
+    return _part(False, now - last, "Its last heartbeats are missing.")
 
 
 def _probes(now: dt.datetime) -> dict[str, Any]:
-    """The watch of every shard beats; how single hosts are is not a matter of health."""
-    if not Host.objects.watched().exists():
+    """Every shard has a watch that beats, and every host was looked at, whatever it answered."""
+    hosts = Host.objects.watched()
+    if not hosts.exists():
         return _part(True, reason="There are no hosts to watch.")
     beats = dict(WatchLease.objects.values_list("shard", "beat_at"))
-    ages = [
-        None if (beat := beats.get(shard)) is None else now - beat
-        for shard in range(settings.WATCH_SHARDS)
-    ]
-    if any(age is None for age in ages):
+    shards = [beats.get(shard) for shard in range(settings.WATCH_SHARDS)]
+    if None in shards:
         return _part(False, reason="The hosts are not watched yet.")
-    oldest = max(age for age in ages if age is not None)
-    if oldest <= 2 * settings.WATCH_LEASE:
-        return _part(True, oldest)
-    return _part(False, oldest, "Nobody watches the hosts.")
+    beat = now - min(beat for beat in shards if beat)
+    if beat > 2 * settings.WATCH_LEASE:
+        return _part(False, beat, "Nobody watches the hosts.")
+    looked_at = hosts.annotate(at=Coalesce(F("last_probe_at"), F("created_at")))
+    ages = {host.pk: now - host.at for host in looked_at}
+    late = sum(ages[host.pk] > _longest_pause(host) for host in looked_at)
+    oldest = max(ages.values())
+    if late:
+        return _part(False, oldest, f"{late} of {len(ages)} hosts were not looked at for too long.")
+    return _part(True, oldest)
+
+
+def _longest_pause(host: Host) -> dt.timedelta:
+    return max(3 * host.current_interval, _LONGEST_BACK_OFF) + settings.SSH_DEADLINE
 
 
 def _part(ok: bool, age: dt.timedelta | None = None, reason: str = "") -> dict[str, Any]:

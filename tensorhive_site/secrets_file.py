@@ -1,4 +1,4 @@
-"""The secrets of an installation: generated once, never shipped. Plain Python, before Django."""
+"""The secrets of an installation: generated once, never shipped. Needs no settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import secrets
 from pathlib import Path
 
+import environ
+
+BASE_DIR = Path(__file__).resolve().parent.parent
 NAMES = ("SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN")
 
 
@@ -25,24 +28,15 @@ def ensure(data_dir: Path) -> bool:
     return True
 
 
-def data_dir_of(environment: dict[str, str], base: Path) -> Path:
+def data_dir(base: Path = BASE_DIR) -> Path:
     """Where the data is, as the settings find it: the environment, then .env, then var/."""
-    chosen = environment.get("DATA_DIR") or _from_env_file(base / ".env") or str(base / "var")
-    return Path(chosen).resolve()
+    environ.Env.read_env(base / ".env")
+    return Path(os.environ.get("DATA_DIR") or base / "var").resolve()
 
 
-def are_there(environment: dict[str, str], base: Path) -> bool:
+def are_there(base: Path = BASE_DIR) -> bool:
     """Whether the settings will find a secret key."""
-    if "SECRET_KEY" in environment or "SECRET_KEY_FILE" in environment:
+    folder = data_dir(base)
+    if "SECRET_KEY" in os.environ or "SECRET_KEY_FILE" in os.environ:
         return True
-    return (data_dir_of(environment, base) / "secrets.env").exists()
-
-
-def _from_env_file(path: Path) -> str | None:
-    if not path.exists():
-        return None
-    for line in path.read_text().splitlines():
-        name, separator, value = line.strip().partition("=")
-        if separator and name.removeprefix("export ").strip() == "DATA_DIR":
-            return value.strip().strip("'\"")
-    return None
+    return (folder / "secrets.env").exists()

@@ -6,6 +6,7 @@ Plain Python up to the end, where supervisord takes this process's place.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import socket
 import subprocess
@@ -14,79 +15,55 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from tensorhive_site import secrets_file
+from tensorhive_site import secrets_file, supervision
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-CLUSTERS = ("watch", "actions", "slow")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-_HEAD = """\
-; Written by `make run`; changes are lost.
-[unix_http_server]
-file={run}/supervisor.sock
-chmod=0600
-
-[rpcinterface:supervisor]
-supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
-
-[supervisorctl]
-serverurl=unix://{run}/supervisor.sock
-
-[supervisord]
-nodaemon=true
-pidfile={run}/supervisord.pid
-logfile={log}/supervisord.log
-childlogdir={log}
-loglevel=warn
-"""
-# Only a program's leader gets the stop signal; what is left after the time is killed as a group.
-_PROGRAM = """
-[program:{name}]
-command={command}
-directory={base}
-autorestart=true
-startretries=1000000
-startsecs=1
-stopwaitsecs={stop}
-stopasgroup=false
-killasgroup=true
-redirect_stderr=true
-stdout_logfile={log}/{name}.log
-stdout_logfile_maxbytes=10MB
-stdout_logfile_backups=5
-environment={environment}
-"""
+# For `manage.py init` alone.
+_FIRST_START_ONLY = ("ADMIN_PASSWORD", "ADMIN_USERNAME")
 
 
 def main() -> None:
-    environment = _environment()
-    data_dir = Path(environment["DATA_DIR"])
-    bind, port = environment.get("BIND") or "127.0.0.1", environment["PORT"]
+    os.umask(0o077)  # what is in the data directory is nobody else's business
+    data_dir = secrets_file.data_dir()
+    environment = _environment(data_dir)
+    bind, port = environment["BIND"], environment["PORT"]
     _refuse_open_http(bind, environment)
-    secrets_file.ensure(data_dir)
     lock = _only_one(data_dir)
     _refuse_taken_port(bind, port)
     _manage(environment, "init")
-    environment.pop("ADMIN_PASSWORD", None)
-    environment.pop("ADMIN_USERNAME", None)
-    _manage(environment, "collectstatic", "--noinput", "--verbosity", "0")
-    config = _write_config(data_dir, bind, port)
+    for name in _FIRST_START_ONLY:
+        environment.pop(name, None)
+    _collect_static(environment)
+    config = data_dir / "run" / "supervisord.conf"
+    config.write_text(supervision.configuration())
     print(f"\nTensorHive is at {environment['PUBLIC_URL']} – Ctrl-C stops it.")  # noqa: T201
     print(f"Logs: {data_dir / 'log'}\n", flush=True)  # noqa: T201
     os.set_inheritable(lock, True)
+    os.chdir(data_dir)
     supervisord = str(Path(sys.executable).with_name("supervisord"))
-    os.execve(supervisord, [supervisord, "-n", "-c", str(config)], environment)  # noqa: S606
+    command = [sys.executable, supervisord, "-n", "-c", str(config)]
+    os.execve(sys.executable, command, environment)  # noqa: S606
 
 
-def _environment() -> dict[str, str]:
+def _environment(data_dir: Path) -> dict[str, str]:
+    """What all programs get: the environment with .env (read by now) and the defaults."""
     environment = dict(os.environ)
-    environment["DATA_DIR"] = str(secrets_file.data_dir_of(environment, BASE_DIR))
-    port = environment.setdefault("PORT", "8000")
-    if not port.isdigit() or not 0 < int(port) < 65536:
+    port = environment.get("PORT") or "8000"
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         _give_up(f"PORT={port} is not a port number.")
-    environment.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}")
-    environment.setdefault("STATIC_ROOT", str(Path(environment["DATA_DIR"]) / "static"))
-    return environment
+    bind = environment.get("BIND") or "127.0.0.1"
+    chosen = {
+        "DJANGO_SETTINGS_MODULE": "tensorhive_site.settings",
+        "DATA_DIR": str(data_dir),
+        "BIND": bind,
+        "PORT": port,
+    }
+    defaults = {
+        "PUBLIC_URL": f"http://127.0.0.1:{port}",
+        "STATIC_ROOT": str(data_dir / "static"),
+    }
+    return {**defaults, **environment, **chosen}
 
 
 def _refuse_open_http(bind: str, environment: dict[str, str]) -> None:
@@ -102,10 +79,12 @@ def _refuse_open_http(bind: str, environment: dict[str, str]) -> None:
 
 def _only_one(data_dir: Path) -> int:
     """Hold a lock for as long as this installation runs."""
-    run = data_dir / "run"
-    run.mkdir(mode=0o700, exist_ok=True)
-    (data_dir / "log").mkdir(mode=0o700, exist_ok=True)
-    lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        for folder in (data_dir, data_dir / "run", data_dir / "log"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(data_dir / "run" / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        _give_up(f"Cannot write to DATA_DIR: {error}.")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -131,44 +110,26 @@ def _manage(environment: dict[str, str], *arguments: str) -> None:
         _give_up(f"`manage.py {' '.join(arguments)}` failed; see above.")
 
 
-def _write_config(data_dir: Path, bind: str, port: str) -> Path:
-    run, log = data_dir / "run", data_dir / "log"
-    python = _quoted(sys.executable)
-    place = f"[{bind}]:{port}" if ":" in bind else f"{bind}:{port}"
-    web = (
-        f"{python} -m gunicorn tensorhive_site.wsgi --bind {place} --workers 2"
-        " --worker-class gthread --threads 8 --timeout 60 --graceful-timeout 10"
-        " --no-control-socket"
-    )
-    programs = [("web", web, 15, 'TENSORHIVE_ROLE="web"')]
-    programs += [
-        (name, f"{python} -m tensorhive_site.run_cluster {name}", 40, 'TENSORHIVE_ROLE="worker"')
-        for name in CLUSTERS
-    ]
-    programs.append(("watchdog", f"{python} manage.py watchdog", 5, 'TENSORHIVE_ROLE="worker"'))
-    text = _HEAD.format(run=_escaped(run), log=_escaped(log)) + "".join(
-        _PROGRAM.format(
-            name=name,
-            command=command,
-            base=_escaped(BASE_DIR),
-            stop=stop,
-            log=_escaped(log),
-            environment=environment,
-        )
-        for name, command, stop, environment in programs
-    )
-    path = run / "supervisord.conf"
-    path.write_text(text)
-    return path
+def _collect_static(environment: dict[str, str]) -> None:
+    """Collecting compresses everything, which takes longer than all the rest of a start."""
+    stamp = Path(environment["STATIC_ROOT"]) / "collected"
+    digest = _digest_of_sources()
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    # The API's pages use the sidecar's Swagger alone.
+    _manage(environment, "collectstatic", "--noinput", "--verbosity", "0", "--ignore", "redoc")
+    stamp.write_text(digest)
 
 
-def _escaped(path: Path) -> str:
-    """supervisor reads %(name)s in its values."""
-    return str(path).replace("%", "%%")
-
-
-def _quoted(path: str) -> str:
-    return '"' + path.replace("%", "%%").replace('"', '\\"') + '"'
+def _digest_of_sources() -> str:
+    """Changes when a file of ours, or the version of a package that brings files, does."""
+    digest = hashlib.sha256()
+    for name in ("requirements.txt", "package-lock.json"):
+        digest.update((BASE_DIR / name).read_bytes())
+    for path in sorted((BASE_DIR / "static").rglob("*")):
+        found = path.stat()
+        digest.update(f"{path}\n{found.st_size} {found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def _give_up(sentence: str) -> NoReturn:

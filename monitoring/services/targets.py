@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from monitoring import ssh
 from monitoring.models import Host, HostKey
@@ -30,6 +31,8 @@ _Pins = Mapping[tuple[int, str, int], tuple[str, ...]]
 
 
 def _target(host: Host, pins: _Pins, *, key: str, user: str | None) -> ssh.Target:
+    if settings.ROLE == "web":
+        raise ImproperlyConfigured("The web process never opens SSH: ask with monitoring.requests.")
     jump = None
     if host.jump_address:
         jump = ssh.Target(
