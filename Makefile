@@ -7,10 +7,17 @@ SOURCES := accounts bench jobs monitoring reservations tensorhive_site tests man
 
 export VENV
 
-.PHONY: run test test-long check bench environment environment-dev
+.PHONY: run demo demo-clean test test-long check bench environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN) -m tensorhive_site.serve
+
+# An installation of its own in var/demo, with simulated hosts and four weeks of use.
+demo: environment
+	@exec $(PYTHON_IN) -m tensorhive_site.demo
+
+demo-clean:
+	rm -rf var/demo
 
 environment:
 	@scripts/environment.sh requirements.txt

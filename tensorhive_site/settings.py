@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -41,6 +42,9 @@ CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
 
 # The role of this process: "web" knows no keys and never opens SSH, "worker" does.
 ROLE = env.str("TENSORHIVE_ROLE", default="worker")
+
+# Set by `make demo`: pages say that the hosts are simulated.
+IS_DEMO = env.bool("TENSORHIVE_DEMO", default=False)
 
 # -- Applications ------------------------------------------------------------------------------
 
@@ -95,6 +99,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
+                "tensorhive_site.context.site",
             ],
         },
     }
@@ -103,7 +108,7 @@ TEMPLATES = [
 # -- Data --------------------------------------------------------------------------------------
 
 # Not as an address by default: a directory may have any name, an address may not.
-DATABASES = {
+DATABASES: dict[str, dict[str, Any]] = {
     "default": env.db("DATABASE_URL")
     if env.str("DATABASE_URL", default="")
     else {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "tensorhive.sqlite3")}

@@ -58,7 +58,8 @@ def test_imports_point_to_the_left(name: str, tree: ast.Module) -> None:
 def test_only_the_door_knows_ssh(name: str, tree: ast.Module) -> None:
     tools = {"fabric", "paramiko", "invoke"}
     used = {one.split(".")[0] for one in imported(tree)} & tools
-    assert used == set() or name.startswith("monitoring/ssh/")
+    # The demo's hosts are the other side of the door.
+    assert used == set() or name.startswith(("monitoring/ssh/", "tensorhive_site/demo/server"))
     assert "AutoAddPolicy" not in ast.dump(tree)
 
 
