@@ -13,3 +13,6 @@ class SiteConfig(AppConfig):
 
     name = "tensorhive_site"
     verbose_name = "TensorHive"
+
+    def ready(self) -> None:
+        from tensorhive_site import checks  # noqa: F401  registers them

@@ -17,6 +17,7 @@ from monitoring.services import heartbeats
 from tensorhive_site.run_cluster import RESTART_SIGNAL, leader_of
 
 logger = logging.getLogger(__name__)
+_TIME_TO_START = dt.timedelta(seconds=30)
 
 
 class Watchdog:
@@ -36,10 +37,12 @@ class Watchdog:
         return frozen
 
     def _is_frozen(self, cluster: str, now: dt.datetime) -> bool:
+        patience = heartbeats.patience(cluster)
         last = heartbeats.last(cluster, self.machine)
-        # It gets the time to start before it is judged by its beats.
-        alive_at = max(last or self.fresh_since[cluster], self.fresh_since[cluster])
-        return now - alive_at > heartbeats.patience(cluster)
+        if last is None or last < self.fresh_since[cluster]:
+            # It may still be starting.
+            return now - self.fresh_since[cluster] > max(patience, _TIME_TO_START)
+        return now - last > patience
 
     def _restart(self, cluster: str, now: dt.datetime) -> None:
         self.fresh_since[cluster] = now
