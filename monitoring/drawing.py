@@ -241,9 +241,22 @@ def _section_state(data: Mapping[str, Any], name: str) -> str | None:
     return ((data.get("sections") or {}).get(name) or {}).get("state")
 
 
+# What people call the sections of an answer.
+SECTIONS = {
+    "gpus": "GPUs",
+    "processes": "Processes",
+    "owners": "Owners of processes",
+    "cpu": "CPU",
+    "memory": "Memory",
+    "load": "Load",
+    "disks": "Disks",
+    "logins": "Logins",
+}
+
+
 def _faults(data: Mapping[str, Any]) -> tuple[Fault, ...]:
     return tuple(
-        Fault(name, printable(section.get("reason") or "not known", 300))
+        Fault(SECTIONS.get(name, name), printable(section.get("reason") or "not known", 300))
         for name, section in (data.get("sections") or {}).items()
         if section.get("state") in ("partial", "error")
     )

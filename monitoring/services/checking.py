@@ -14,6 +14,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from monitoring import naming, probe, ssh
+from monitoring.drawing import SECTIONS
 from monitoring.models import Host, HostRequest
 from monitoring.requests import RequestFailed
 from monitoring.services import host_keys, hosts
@@ -21,16 +22,6 @@ from monitoring.services.targets import target_of
 from monitoring.snapshot import Section, SectionState, Snapshot
 
 _SCRIPT = (Path(__file__).resolve().parent.parent / "check.sh").read_text()
-_SECTION_NAMES = {
-    "gpus": "GPUs",
-    "processes": "GPU processes",
-    "owners": "Owners of processes",
-    "cpu": "CPU",
-    "memory": "Memory",
-    "load": "Load",
-    "disks": "Disks",
-    "logins": "Logins",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +94,22 @@ def _check_unpinned(host: Host) -> Report:
     jump = target_of(host).jump
     if jump is not None and not jump.pins:
         answer = ssh.fetch_host_keys(jump.address, deadline=10)
-        where, place = "jump host", (host.jump_address, host.jump_port)
+        where = "jump host"
     else:
         answer = ssh.fetch_host_keys(ssh.Address(host.address, host.port), jump=jump, deadline=10)
-        where, place = "host", (host.address, host.port)
+        where = "host"
     if not answer.seen_keys:
         return Report(False, (Finding("Connection", False, answer.reason),))
-    _record(host, *place, answer)
+    _remember_keys(host, answer)
     return Report(False, (Finding("Connection", True, f"The {where} answers."), *_key_hint(host)))
 
 
 def _remember_keys(host: Host, answer: ssh.Result) -> None:
-    if answer.seen_keys:
-        _record(host, host.address, host.port, answer)
-
-
-def _record(host: Host, address: str, port: int, answer: ssh.Result) -> None:
-    host_keys.record_seen(
-        host, address=address, port=port, lines=answer.seen_keys, now=timezone.now()
-    )
+    """Write down the keys that are not trusted, for the place that showed them."""
+    if (where := answer.seen_at) is not None:
+        host_keys.record_seen(
+            host, address=where.host, port=where.port, lines=answer.seen_keys, now=timezone.now()
+        )
 
 
 def _key_hint(host: Host) -> list[Finding]:
@@ -154,7 +142,7 @@ def _probe_findings(snapshot: Snapshot | probe.BrokenAnswer) -> list[Finding]:
 
 
 def _section_finding(name: str, section: Section, snapshot: Snapshot) -> Finding:
-    label = _SECTION_NAMES.get(name, name)
+    label = SECTIONS.get(name, name)
     if section.state is SectionState.OK:
         return Finding(label, True, _good_news(name, snapshot))
     # What a host simply does not have is a remark; only GPUs are what we came for.
