@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from monitoring import owners, states
 from monitoring.models import Gpu
-from monitoring.snapshot import CpuCounters, ProcessReading, Snapshot
+from monitoring.snapshot import (
+    CpuCounters,
+    Disk,
+    GpuReading,
+    LoginSession,
+    ProcessReading,
+    Section,
+    Snapshot,
+)
 
 # The numbers of HostSample.gpus, in this order.
 SAMPLED = (
@@ -20,6 +28,11 @@ SAMPLED = (
     "power_watts",
     "fan_percent",
 )
+# dataclasses.asdict copies deeply, which took a third of the time of storing.
+_FIELDS = {
+    shape: tuple(field.name for field in fields(shape) if field.name != "extra")
+    for shape in (CpuCounters, Disk, GpuReading, LoginSession, Section)
+}
 _PROCESS_FIELDS = (
     *("gpu_uuid", "pid", "uid", "login", "start_ticks", "memory_used_mib", "name", "command"),
     *("cgroup", "container_id", "container_runtime", "login_uid", "kind"),
@@ -29,24 +42,33 @@ _REMEMBERED = ("gpu_uuid", "pid", "uid", "login", "start_ticks", "owner_confiden
 
 
 def as_data(
-    snapshot: Snapshot, *, taken_at: dt.datetime, earlier_cpu: CpuCounters | None
+    snapshot: Snapshot,
+    *,
+    taken_at: dt.datetime,
+    earlier_cpu: CpuCounters | None,
+    verdicts: Mapping[str, states.GpuVerdict] | None = None,
+    left_alone: states.LeftAlone | None = None,
 ) -> dict[str, Any]:
-    """The stored form (HostSnapshot.data); unknown is null. `taken_at` is the manager's clock."""
+    """The stored form (HostSnapshot.data); unknown is null. `taken_at` is the manager's clock.
+
+    `verdicts` on GPUs win over what follows from the answer alone.
+    """
     skew = None
     if snapshot.clock_seconds is not None:
         skew = round(snapshot.clock_seconds - taken_at.timestamp(), 1)
     return {
-        "gpus": [_gpu(reading) for reading in snapshot.gpus],
+        "gpus": [_gpu(reading, verdicts or {}) for reading in snapshot.gpus],
+        "gpus_left_alone": _left_alone(left_alone),
         "processes": [_process(process, taken_at) for process in snapshot.processes],
-        "logins": [asdict(session) for session in snapshot.logins],
+        "logins": [_plain(session) for session in snapshot.logins],
         "logins_source": snapshot.logins_source,
-        "sections": {name: asdict(section) for name, section in snapshot.sections.items()},
-        "cpu": asdict(snapshot.cpu) if snapshot.cpu else None,
+        "sections": {name: _plain(section) for name, section in snapshot.sections.items()},
+        "cpu": _plain(snapshot.cpu) if snapshot.cpu else None,
         "cpu_percent": snapshot.cpu.utilization_percent(earlier_cpu) if snapshot.cpu else None,
         "memory_total_mib": snapshot.memory_total_mib,
         "memory_used_mib": snapshot.memory_used_mib,
         "load": [snapshot.load_1m, snapshot.load_5m, snapshot.load_15m],
-        "disks": [asdict(disk) for disk in snapshot.disks],
+        "disks": [_plain(disk) for disk in snapshot.disks],
         "boot_id": snapshot.boot_id,
         "machine_id": snapshot.machine_id,
         "uptime_seconds": snapshot.uptime_seconds,
@@ -71,12 +93,21 @@ def sampled(data: Mapping[str, Any]) -> dict[str, list[float | None]]:
     return {gpu["uuid"]: [gpu[name] for name in SAMPLED] for gpu in data["gpus"] if gpu["uuid"]}
 
 
-def _gpu(reading: Any) -> dict[str, Any]:
-    verdict = states.judge_gpu(reading)
-    row = asdict(reading)
-    row.pop("extra")
+def _plain(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in _FIELDS[type(value)]}
+
+
+def _gpu(reading: GpuReading, verdicts: Mapping[str, states.GpuVerdict]) -> dict[str, Any]:
+    verdict = verdicts.get(reading.uuid or "") or states.judge_gpu(reading)
     state = verdict.state if reading.uuid else Gpu.State.UNKNOWN
-    return {**row, "state": state.value, "reason": verdict.reason}
+    row = _plain(reading)
+    return {**row, "absent": dict(reading.absent), "state": state.value, "reason": verdict.reason}
+
+
+def _left_alone(left_alone: states.LeftAlone | None) -> dict[str, Any] | None:
+    if left_alone is None:
+        return None
+    return {"times": left_alone.times, "until": left_alone.until.isoformat()}
 
 
 def _process(process: ProcessReading, taken_at: dt.datetime) -> dict[str, Any]:

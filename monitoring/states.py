@@ -6,6 +6,7 @@ keys and login is said at once, since waiting does not mend it.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -21,8 +22,11 @@ _AT_ONCE = {
     Status.HOSTKEY_CHANGED: State.KEY_CHANGED,
     Status.AUTH: State.AUTH_FAILED,
 }
+# Whoever floods us with an answer is there; only nothing of it can be used.
+_THERE = frozenset({Status.TOO_BIG})
 _ESSENTIAL = ("gpus", "processes", "owners")
 SLOW_SECONDS = 2.0
+LONGEST_STUCK_DELAY = dt.timedelta(minutes=20)  # 15 and the spread
 _MAX_INTERVAL = 60.0
 
 
@@ -45,6 +49,14 @@ class GpuVerdict:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """nvidia-smi hung on a host so many times in a row, and is not started there until then."""
+
+    times: int
+    until: dt.datetime
+
+
 def judge(
     result: Result, answer: Snapshot | BrokenAnswer | None, *, earlier_failures: int
 ) -> Verdict:
@@ -52,7 +64,8 @@ def judge(
     if result.status in _AT_ONCE:
         return Verdict(_AT_ONCE[result.status], result.reason, earlier_failures + 1)
     if not result.ok or answer is None:
-        return _failed(State.UNREACHABLE, result.reason, earlier_failures)
+        state = State.PARTIAL if result.status in _THERE else State.UNREACHABLE
+        return _failed(state, result.reason, earlier_failures)
     if isinstance(answer, BrokenAnswer):
         return _failed(State.PARTIAL, answer.reason, earlier_failures)
     if answer.host_fault:
@@ -93,6 +106,14 @@ def connection_delay(failures: int, *, interval: float, chance: float) -> float:
 def stuck_delay(times: int, *, chance: float) -> float:
     """Seconds that a hanging nvidia-smi is left alone: 1, 2, 4 … 15 minutes, spread."""
     return min(60.0 * 2 ** max(min(times, 10) - 1, 0), 900.0) * (0.9 + 0.2 * chance)
+
+
+def disputed(owner: str, claimant: str) -> GpuVerdict:
+    """Two hosts show one GPU: it stays where it is, and nothing is concluded from it."""
+    return GpuVerdict(
+        Gpu.State.PARTIAL,
+        f"{owner} and {claimant} both claim this GPU; an administrator must look.",
+    )
 
 
 def interval_for(elapsed: Iterable[float], *, normal: float) -> float | None:

@@ -18,7 +18,7 @@ def watch(shard: int) -> None:
 
 def ring_watches() -> None:
     """Ring for every shard that nobody watches: a broken chain is mended within a minute."""
-    for shard in abandoned_shards(timezone.now()):
+    for shard in abandoned_shards():
         ring("monitoring.tasks.watch", shard, cluster="watch")
 
 

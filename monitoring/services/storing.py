@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db import DatabaseError, OperationalError, transaction
+
 from monitoring import answers, states
-from monitoring.models import Gpu, Host, HostSample, HostSnapshot
+from monitoring.models import Host, HostSample, HostSnapshot
 from monitoring.probe import BrokenAnswer
 from monitoring.services import host_keys
-from monitoring.snapshot import CpuCounters, GpuReading, Snapshot
+from monitoring.services.gpu_rows import GpuRows
+from monitoring.snapshot import CpuCounters, Snapshot
 from monitoring.ssh import Result
+
+logger = logging.getLogger(__name__)
+
+_HOST_FIELDS = (
+    *("state", "reason", "state_since", "last_probe_at", "last_good_at", "failures_in_a_row"),
+    *("interval_seconds", "boot_id", "machine_id"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,107 +35,143 @@ class Answer:
     snapshot: Snapshot | BrokenAnswer | None
     taken_at: dt.datetime
     interval_seconds: float | None = None  # the host's own interval from now on; None: normal
-    address: str = ""
-    port: int = 22
+    left_alone: states.LeftAlone | None = None
 
 
-@dataclass(slots=True)
-class _Round:
-    """The rows that the answers are about."""
-
-    hosts: Mapping[int, Host]
-    snapshots: Mapping[int, HostSnapshot]
-    gpus: dict[str, Gpu]
-    new_gpus: list[Gpu] = field(default_factory=list)
-    changed_gpus: list[Gpu] = field(default_factory=list)
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    taken_at: dt.datetime
+    data: Mapping[str, Any]
 
 
 def store(found: Sequence[Answer]) -> list[int]:
-    """Write all answers down, inside the caller's transaction. Returns the hosts that were good.
+    """Write the answers down, inside the caller's transaction. Returns the hosts that were good.
 
-    A host that was deleted, disabled or put into maintenance meanwhile is left alone.
+    One answer for a host at most. A host that was deleted, disabled or put into maintenance
+    meanwhile is left alone. An answer that the database does not take costs only its own host.
     """
-    rows = _rows(found)
-    good: list[int] = []
-    for answer in found:
-        host = rows.hosts.get(answer.host_id)
-        if host is None or not host.is_enabled or host.in_maintenance:
-            continue
-        verdict = states.judge(
-            answer.result, answer.snapshot, earlier_failures=host.failures_in_a_row
+    try:
+        with transaction.atomic():
+            return _store(found)
+    except OperationalError:
+        raise  # that is the database's trouble, not the answers'
+    except (DatabaseError, ValueError, OverflowError, TypeError) as error:
+        if len(found) > 1:
+            return [pk for answer in found for pk in store([answer])]
+        (answer,) = found
+        if not isinstance(answer.snapshot, Snapshot):
+            raise
+        logger.exception("host %s: its answer could not be stored", answer.host_id)
+        broken = BrokenAnswer(f"Its answer could not be stored ({type(error).__name__}).")
+        return store([replace(answer, snapshot=broken)])
+
+
+def _store(found: Sequence[Answer]) -> list[int]:
+    hosts = _watched(found)
+    standing = [answer for answer in found if answer.host_id in hosts]
+    verdicts = {
+        answer.host_id: states.judge(
+            answer.result,
+            answer.snapshot,
+            earlier_failures=hosts[answer.host_id].failures_in_a_row,
         )
-        if verdict.is_good and isinstance(answer.snapshot, Snapshot):
-            _store_good(host, answer, answer.snapshot, rows)
-            good.append(host.pk)
-        elif answer.result.seen_keys:
-            host_keys.record_seen(
-                host,
-                address=answer.address or host.address,
-                port=answer.port,
-                lines=answer.result.seen_keys,
-                now=answer.taken_at,
-            )
-        _store_state(host, verdict, answer)
-    _write(rows, good, {answer.host_id: answer for answer in found})
-    return good
-
-
-def _rows(found: Sequence[Answer]) -> _Round:
-    ids = [answer.host_id for answer in found]
-    uuids = {
-        reading.uuid
-        for answer in found
-        if isinstance(answer.snapshot, Snapshot)
-        for reading in answer.snapshot.gpus
-        if reading.uuid
+        for answer in standing
     }
-    gpus = Gpu.objects.filter(host__in=ids) | Gpu.objects.filter(uuid__in=uuids)
-    return _Round(
-        hosts=Host.objects.in_bulk(ids),
-        snapshots={row.host_id: row for row in HostSnapshot.objects.filter(host__in=ids)},
-        gpus={gpu.uuid: gpu for gpu in gpus.select_related("host")},
-    )
-
-
-def _store_state(host: Host, verdict: states.Verdict, answer: Answer) -> None:
-    """The host's row: one short UPDATE, since most of it changes with every answer."""
-    changes: dict[str, Any] = {
-        "last_probe_at": answer.taken_at,
-        "failures_in_a_row": verdict.failures,
+    good = {
+        answer.host_id: (answer, answer.snapshot)
+        for answer in standing
+        if verdicts[answer.host_id].is_good and isinstance(answer.snapshot, Snapshot)
     }
-    state = verdict.state
-    if state is None and host.state == Host.State.PENDING and verdict.failures:
-        changes["reason"] = f"The first look failed: {verdict.reason}"[:500]
-    if state is not None:
-        changes |= {"state": state, "reason": verdict.reason[:500]}
-        if state != host.state:
-            changes["state_since"] = answer.taken_at
+    for answer in standing:
+        _restate(hosts[answer.host_id], verdicts[answer.host_id], answer)
+        _record_keys(hosts[answer.host_id], answer)
+    if hosts:
+        _write_hosts(hosts.values())
+    if good:
+        _store_good(hosts, good)
+    return list(good)
+
+
+def _watched(found: Sequence[Answer]) -> dict[int, Host]:
+    """The hosts' rows, locked in key order, so that nobody disables one in between."""
+    rows = Host.objects.watched().filter(pk__in=[answer.host_id for answer in found])
+    return {host.pk: host for host in rows.select_for_update(no_key=True).order_by("pk")}
+
+
+def _restate(host: Host, verdict: states.Verdict, answer: Answer) -> None:
+    """Put into the row what the look means for the host."""
+    if verdict.state is not None:
+        if verdict.state != host.state:
+            host.state_since = answer.taken_at
+        host.state, host.reason = verdict.state, verdict.reason[:500]
+    elif host.state == Host.State.PENDING:
+        host.reason = f"The first look failed: {verdict.reason}"[:500]
+    host.last_probe_at, host.failures_in_a_row = answer.taken_at, verdict.failures
     if verdict.is_good and isinstance(answer.snapshot, Snapshot):
-        changes |= {
-            "last_good_at": answer.taken_at,
-            "interval_seconds": answer.interval_seconds,
-            "boot_id": answer.snapshot.boot_id or "",
-            "machine_id": answer.snapshot.machine_id or "",
-        }
-    Host.objects.filter(pk=host.pk).update(**changes)
+        host.last_good_at, host.interval_seconds = answer.taken_at, answer.interval_seconds
+        host.boot_id = answer.snapshot.boot_id or ""
+        host.machine_id = answer.snapshot.machine_id or ""
 
 
-def _store_good(host: Host, answer: Answer, snapshot: Snapshot, rows: _Round) -> None:
-    earlier = rows.snapshots.get(host.pk)
-    data = answers.as_data(
-        snapshot, taken_at=answer.taken_at, earlier_cpu=_earlier_cpu(earlier, snapshot)
+def _record_keys(host: Host, answer: Answer) -> None:
+    """Keys that are not trusted, at the host or at the jump host that showed them."""
+    if (where := answer.result.seen_at) is not None:
+        host_keys.record_seen(
+            host,
+            address=where.host,
+            port=where.port,
+            lines=answer.result.seen_keys,
+            now=answer.taken_at,
+        )
+
+
+def _write_hosts(hosts: Iterable[Host]) -> None:
+    # An upsert of rows that are there and locked: one statement, much cheaper than bulk_update.
+    Host.objects.bulk_create(
+        hosts, update_conflicts=True, unique_fields=["id"], update_fields=_HOST_FIELDS
     )
-    if earlier is None:
-        earlier = rows.snapshots[host.pk] = HostSnapshot(host=host)  # type: ignore[index]
-    else:
-        earlier.previous_taken_at = earlier.taken_at
-        earlier.previous_data = answers.remembered(earlier.data)
-    earlier.taken_at, earlier.data = answer.taken_at, data
-    earlier.probe_seconds = answer.result.elapsed
-    _meet_gpus(host, answer, snapshot, rows, {gpu["uuid"]: gpu for gpu in data["gpus"]})
 
 
-def _earlier_cpu(earlier: HostSnapshot | None, snapshot: Snapshot) -> CpuCounters | None:
+def _store_good(hosts: Mapping[int, Host], good: Mapping[int, tuple[Answer, Snapshot]]) -> None:
+    earlier = {
+        host_id: _Earlier(taken_at, data)
+        for host_id, taken_at, data in HostSnapshot.objects.filter(host__in=good).values_list(
+            "host_id", "taken_at", "data"
+        )
+    }
+    gpus = GpuRows(hosts, {host_id: snapshot for host_id, (_, snapshot) in good.items()})
+    rows = []
+    for host_id, (answer, snapshot) in good.items():
+        verdicts = gpus.meet(hosts[host_id], snapshot, answer.taken_at)
+        rows.append(_snapshot_row(answer, snapshot, earlier.get(host_id), verdicts))
+    gpus.write()
+    _write_snapshots(rows)
+
+
+def _snapshot_row(
+    answer: Answer,
+    snapshot: Snapshot,
+    earlier: _Earlier | None,
+    verdicts: Mapping[str, states.GpuVerdict],
+) -> HostSnapshot:
+    data = answers.as_data(
+        snapshot,
+        taken_at=answer.taken_at,
+        earlier_cpu=_earlier_cpu(earlier, snapshot),
+        verdicts=verdicts,
+        left_alone=answer.left_alone,
+    )
+    return HostSnapshot(
+        host_id=answer.host_id,
+        taken_at=answer.taken_at,
+        probe_seconds=answer.result.elapsed,
+        data=data,
+        previous_taken_at=earlier.taken_at if earlier else None,
+        previous_data=answers.remembered(earlier.data) if earlier else None,
+    )
+
+
+def _earlier_cpu(earlier: _Earlier | None, snapshot: Snapshot) -> CpuCounters | None:
     """The counters before, unless the host was rebooted in between."""
     if earlier is None or not (cpu := earlier.data.get("cpu")):
         return None
@@ -133,132 +180,9 @@ def _earlier_cpu(earlier: HostSnapshot | None, snapshot: Snapshot) -> CpuCounter
     return CpuCounters(**cpu)
 
 
-def _meet_gpus(
-    host: Host,
-    answer: Answer,
-    snapshot: Snapshot,
-    rows: _Round,
-    shown: Mapping[str, dict[str, Any]],
-) -> None:
-    """Match what was described with the known GPUs; new ones are added, missing ones flagged."""
-    described: set[str] = set()
-    for reading in snapshot.gpus:
-        if reading.uuid is None or reading.uuid in described:
-            continue
-        described.add(reading.uuid)
-        gpu = rows.gpus.get(reading.uuid)
-        if gpu is None:
-            _add_gpu(host, reading.uuid, reading, answer.taken_at, rows)
-        elif gpu.host_id != host.pk and _is_claimed(gpu, answer.taken_at):
-            _dispute(gpu, host, rows, answer.taken_at)
-            shown[reading.uuid].update(state="partial", reason=gpu.reason)
-        else:
-            _see_gpu(gpu, host, reading, rows, answer.taken_at)
-    for gpu in rows.gpus.values():
-        if gpu.host_id == host.pk and gpu.uuid not in described and not gpu.is_retired:
-            verdict = states.judge_missing_gpu(
-                bus_id=gpu.bus_id, answer=snapshot, lost=snapshot.lost_gpus
-            )
-            _set_gpu_state(gpu, verdict, rows, answer.taken_at)
-
-
-def _add_gpu(host: Host, uuid: str, reading: GpuReading, now: dt.datetime, rows: _Round) -> None:
-    gpu = Gpu(uuid=uuid, host=host, first_seen_at=now, last_seen_at=now, state_since=now)
-    _describe(gpu, host, reading)
-    verdict = states.judge_gpu(reading)
-    gpu.state, gpu.reason = verdict.state, verdict.reason
-    gpu.parent = rows.gpus.get(reading.parent_uuid) if reading.parent_uuid else None
-    rows.gpus[gpu.uuid] = gpu
-    if gpu.parent is not None and gpu.parent.pk is None:
-        # A card and its instances that are new together: the card's row must be there first.
-        rows.new_gpus.remove(gpu.parent)
-        gpu.parent.save(force_insert=True)
-    rows.new_gpus.append(gpu)
-
-
-def _see_gpu(gpu: Gpu, host: Host, reading: GpuReading, rows: _Round, now: dt.datetime) -> None:
-    before = _described(gpu)
-    _describe(gpu, host, reading)
-    gpu.is_retired = False
-    is_due = now - gpu.last_seen_at > dt.timedelta(minutes=1)
-    if _described(gpu) != before or is_due:
-        gpu.last_seen_at = now
-        _mark_changed(gpu, rows)
-    _set_gpu_state(gpu, states.judge_gpu(reading), rows, now)
-
-
-def _describe(gpu: Gpu, host: Host, reading: GpuReading) -> None:
-    gpu.host = host
-    gpu.index = reading.index
-    gpu.name = reading.name or gpu.name
-    gpu.bus_id = (reading.bus_id or gpu.bus_id)[:32]
-    gpu.driver_version = (reading.driver_version or gpu.driver_version)[:32]
-    if reading.memory_total_mib is not None:
-        gpu.memory_total_mib = reading.memory_total_mib
-
-
-def _described(gpu: Gpu) -> tuple[Any, ...]:
-    return (gpu.host_id, gpu.index, gpu.name, gpu.bus_id, gpu.memory_total_mib, gpu.is_retired)
-
-
-def _is_claimed(gpu: Gpu, now: dt.datetime) -> bool:
-    """Whether the host that has the GPU still answers and still describes it."""
-    return not gpu.host.is_stale(now) and gpu.state != Gpu.State.LOST
-
-
-def _dispute(gpu: Gpu, claimant: Host, rows: _Round, now: dt.datetime) -> None:
-    """Two hosts show one GPU: it stays where it is, and nothing is enforced on it."""
-    verdict = states.GpuVerdict(
-        Gpu.State.PARTIAL,
-        f"{gpu.host.name} and {claimant.name} both claim this GPU; an administrator must look.",
-    )
-    _set_gpu_state(gpu, verdict, rows, now)
-
-
-def _set_gpu_state(gpu: Gpu, verdict: states.GpuVerdict, rows: _Round, now: dt.datetime) -> None:
-    if (gpu.state, gpu.reason) == (verdict.state, verdict.reason):
-        return
-    if _is_disputed(gpu) and verdict.state == Gpu.State.OK and not _dispute_is_over(gpu, now):
-        return
-    if gpu.state != verdict.state:
-        gpu.state_since = now
-    gpu.state, gpu.reason = verdict.state, verdict.reason[:500]
-    _mark_changed(gpu, rows)
-
-
-def _is_disputed(gpu: Gpu) -> bool:
-    return gpu.state == Gpu.State.PARTIAL and "both claim this GPU" in gpu.reason
-
-
-def _dispute_is_over(gpu: Gpu, now: dt.datetime) -> bool:
-    """It ends when only one host has shown the GPU for a minute: `last_seen_at` stands still."""
-    return gpu.state_since is not None and now - gpu.state_since > dt.timedelta(minutes=1)
-
-
-def _mark_changed(gpu: Gpu, rows: _Round) -> None:
-    if gpu.pk is not None and gpu not in rows.changed_gpus:
-        rows.changed_gpus.append(gpu)
-
-
-def _write(rows: _Round, good: Sequence[int], found: Mapping[int, Answer]) -> None:
-    """The rest of the round in one statement a table."""
-    if rows.new_gpus:
-        Gpu.objects.bulk_create(rows.new_gpus)
-    if rows.changed_gpus:
-        # Locked in key order, as bookings do, so that neither waits for the other in a circle.
-        keys = [gpu.pk for gpu in rows.changed_gpus]
-        locked = Gpu.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk")
-        list(locked.values_list("pk"))
-        Gpu.objects.bulk_update(
-            rows.changed_gpus,
-            [
-                *("host", "index", "name", "bus_id", "driver_version", "memory_total_mib"),
-                *("state", "reason", "state_since", "last_seen_at", "is_retired"),
-            ],
-        )
-    snapshots = [rows.snapshots[pk] for pk in good]
+def _write_snapshots(rows: Sequence[HostSnapshot]) -> None:
     HostSnapshot.objects.bulk_create(
-        [_fresh(row) for row in snapshots],
+        rows,
         update_conflicts=True,
         unique_fields=["host"],
         update_fields=["taken_at", "previous_taken_at", "probe_seconds", "data", "previous_data"],
@@ -273,19 +197,7 @@ def _write(rows: _Round, good: Sequence[int], found: Mapping[int, Answer]) -> No
                 memory_used_mib=row.data["memory_used_mib"],
                 load_1m=row.data["load"][0],
             )
-            for row in snapshots
+            for row in rows
         ],
         ignore_conflicts=True,
     )
-
-
-def _fresh(row: HostSnapshot) -> HostSnapshot:
-    return HostSnapshot(
-        host_id=row.host_id,
-        taken_at=row.taken_at,
-        previous_taken_at=row.previous_taken_at,
-        probe_seconds=row.probe_seconds,
-        data=row.data,
-        previous_data=row.previous_data,
-    )
-

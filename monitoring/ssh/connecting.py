@@ -16,7 +16,7 @@ from paramiko.config import SSHConfig
 from monitoring.naming import printable
 from monitoring.ssh import keys
 from monitoring.ssh.sockets import Deadline, NameUnknown, connect
-from monitoring.ssh.values import Result, Status, Target
+from monitoring.ssh.values import Address, Result, Status, Target
 
 # Dead hosts are everyday life here; the caller says what is worth a line in the log.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -59,10 +59,16 @@ class Failure(Exception):
     """The connection cannot be had: the result to hand to the caller."""
 
     def __init__(
-        self, status: Status, phase: str, reason: str, seen_keys: tuple[str, ...] = ()
+        self,
+        status: Status,
+        phase: str,
+        reason: str,
+        seen_keys: tuple[str, ...] = (),
+        seen_at: Address | None = None,
     ) -> None:
         super().__init__(reason)
-        self.status, self.phase, self.reason, self.seen_keys = status, phase, reason, seen_keys
+        self.status, self.phase, self.reason = status, phase, reason
+        self.seen_keys, self.seen_at = seen_keys, seen_at
 
     def result(self, deadline: Deadline) -> Result:
         return Result(
@@ -71,6 +77,7 @@ class Failure(Exception):
             elapsed=deadline.elapsed,
             reason=self.reason,
             seen_keys=self.seen_keys,
+            seen_at=self.seen_at,
         )
 
 
@@ -236,6 +243,7 @@ class Chain:
                 "hostkey",
                 f"The host key of {where} is not accepted yet; nothing was logged in.",
                 (_line(error.key),),
+                where,
             )
         if isinstance(error, paramiko.BadHostKeyException):
             return Failure(
@@ -243,6 +251,7 @@ class Chain:
                 "hostkey",
                 f"{where} shows another host key than the accepted one; nothing was logged in.",
                 (_line(error.key),),
+                where,
             )
         if transport is None or not transport.initial_kex_done:
             if self.timed_out:

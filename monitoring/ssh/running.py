@@ -98,6 +98,11 @@ class Shell:
             self.close()
         return answer
 
+    def cut(self) -> None:
+        """From another thread: have a question that waits fail soon. `close` is the asker's."""
+        if (chain := self._chain) is not None:
+            chain.cut()
+
     def close(self) -> None:
         """Close the connection; the remote shell ends with it."""
         chain, self._chain, self._channel = self._chain, None, None

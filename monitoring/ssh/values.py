@@ -73,7 +73,8 @@ class Result:
     """What came of it. `reason` is one sentence for people; it is empty when all went well.
 
     `exit_code` is None when the command was not seen to end; `seen_keys` are the host keys offered,
-    as public key lines, when they were not trusted.
+    as public key lines, when they were not trusted, and `seen_at` says where: at the host itself or
+    at a jump host on the way.
     """
 
     status: Status
@@ -85,6 +86,7 @@ class Result:
     elapsed: float = 0.0
     reason: str = ""
     seen_keys: tuple[str, ...] = ()
+    seen_at: Address | None = None
 
     @property
     def ok(self) -> bool:

@@ -1,4 +1,7 @@
-"""Who watches a shard: taken, renewed and given back by conditional UPDATEs only."""
+"""Who watches a shard: taken, renewed and given back by conditional UPDATEs only.
+
+Times are the database's, which all machines share; none of them needs a right clock for this.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ import secrets
 import socket
 
 from django.conf import settings
-from django.utils import timezone
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from monitoring.models import WatchLease
+
+_LONG_AGO = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 
 
 class LeaseLost(Exception):
@@ -26,17 +32,14 @@ class Lease:
 
     def take(self) -> bool:
         """Take the shard if nobody holds it. The count of changed rows tells who won."""
-        now = timezone.now()
-        WatchLease.objects.get_or_create(
-            shard=self.shard, defaults={"expires_at": now - dt.timedelta(seconds=1)}
-        )
-        free = WatchLease.objects.filter(shard=self.shard, expires_at__lt=now)
+        WatchLease.objects.get_or_create(shard=self.shard, defaults={"expires_at": _LONG_AGO})
+        free = WatchLease.objects.filter(~_held(), shard=self.shard)
         return bool(
             free.update(
                 holder=self.holder,
                 machine=socket.gethostname(),
-                expires_at=now + settings.WATCH_LEASE,
-                beat_at=now,
+                expires_at=Now() + settings.WATCH_LEASE,
+                beat_at=Now(),
                 stop_requested=False,
                 version=settings.CODE_VERSION,
             )
@@ -46,28 +49,35 @@ class Lease:
         """Hold on for another while; True when a stop is requested. Raises LeaseLost.
 
         Inside a transaction this is the fence: what is written with it is written by the holder.
+        One that ran out and that nobody took is still ours.
         """
-        now = timezone.now()
-        mine = WatchLease.objects.filter(shard=self.shard, holder=self.holder, expires_at__gt=now)
-        if not mine.update(expires_at=now + settings.WATCH_LEASE, beat_at=now):
+        mine = WatchLease.objects.filter(shard=self.shard, holder=self.holder)
+        if not mine.update(expires_at=Now() + settings.WATCH_LEASE, beat_at=Now()):
             raise LeaseLost
         return WatchLease.objects.values_list("stop_requested", flat=True).get(shard=self.shard)
 
     def give_back(self) -> None:
         """Let the next one take it at once; nothing happens if it was lost already."""
         WatchLease.objects.filter(shard=self.shard, holder=self.holder).update(
-            expires_at=timezone.now() - dt.timedelta(seconds=1), holder=""
+            expires_at=_LONG_AGO, holder=""
         )
 
 
-def abandoned_shards(now: dt.datetime) -> list[int]:
+def abandoned_shards() -> list[int]:
     """Shards that nobody watches now, of all that there should be."""
-    held = set(WatchLease.objects.filter(expires_at__gte=now).values_list("shard", flat=True))
+    held = set(WatchLease.objects.filter(_held()).values_list("shard", flat=True))
     return [shard for shard in range(settings.WATCH_SHARDS) if shard not in held]
 
 
 def request_stop() -> int:
     """Ask the watches on this machine to give their leases back. Returns how many."""
-    return WatchLease.objects.filter(
-        machine=socket.gethostname(), expires_at__gte=timezone.now()
-    ).update(stop_requested=True)
+    return WatchLease.objects.filter(_held(), machine=socket.gethostname()).update(
+        stop_requested=True
+    )
+
+
+def _held() -> Q:
+    """Not run out. One that would last much longer than any lease is from before the clock was
+    set back; nobody renews it, or it would be shorter.
+    """
+    return Q(expires_at__gte=Now(), expires_at__lte=Now() + 2 * settings.WATCH_LEASE)
