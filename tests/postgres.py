@@ -12,6 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -28,12 +29,18 @@ _START_SECONDS = 60
 def postgres_url() -> Iterator[str]:
     """Address of a server whose account may create databases; its own database is empty.
 
-    `TEST_POSTGRES_URL` names one that runs already; otherwise one is started on loopback in a
-    temporary directory and stopped at the end.
+    `TEST_POSTGRES_URL` names one that runs already; otherwise one is started.
     """
     if given := os.environ.get("TEST_POSTGRES_URL"):
         yield given
         return
+    with server() as url:
+        yield url
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A server on loopback in a temporary directory, stopped at the end; gives its address."""
     programs = _newest_programs()
     folder = Path(tempfile.mkdtemp(prefix="tensorhive-postgres-"))
     account = _ACCOUNT if os.geteuid() == 0 else None
