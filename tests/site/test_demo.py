@@ -6,6 +6,7 @@ import datetime as dt
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_an_intruder_works_on_what_alice_holds() -> None:
 @pytest.mark.django_db
 def test_the_data_is_made_once_and_keeps_the_rules(tmp_path: Path) -> None:
     key = ssh.generate_key(tmp_path / "demo" / "host_key", "demo")
-    fields = {"password": "tensorhive-demo", "host_key": key, "first_port": 22200}
+    fields: dict[str, Any] = {"password": "tensorhive-demo", "host_key": key, "first_port": 22200}
     assert seeding.seed(now=NOW, **fields)
     counts = [
         model.objects.count()
