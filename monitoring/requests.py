@@ -29,6 +29,7 @@ PATIENCE = 5.0  # seconds a page or the API waits before it says "waiting"
 OPEN = (HostRequest.State.WAITING, HostRequest.State.RUNNING)
 _OVERDUE = dt.timedelta(minutes=2)  # longer than any handler may take
 _KEPT = dt.timedelta(days=1)
+_OWN_KEPT = dt.timedelta(minutes=10)
 _REMEMBERED = dt.timedelta(seconds=6)  # a little longer than a client waits between two tries
 
 
@@ -114,6 +115,10 @@ def sweep(now: dt.datetime) -> None:
         finished_at=now,
     )
     HostRequest.objects.filter(created_at__lt=now - _KEPT).delete()
+    # What the product asked for itself, every few seconds where jobs run, nobody looks up later.
+    HostRequest.objects.filter(
+        requested_by=None, state=State.DONE, finished_at__lt=now - _OWN_KEPT
+    ).delete()
     waiting = HostRequest.objects.filter(
         state=State.WAITING, created_at__lt=now - dt.timedelta(seconds=20)
     )

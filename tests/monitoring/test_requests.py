@@ -95,6 +95,15 @@ def test_the_sweep_rings_again_and_ends_what_was_interrupted() -> None:
     assert not HostRequest.objects.filter(pk=old.pk).exists()
 
 
+def test_the_sweep_forgets_soon_what_the_product_asked_itself(root: Any) -> None:
+    own = requests.ask("check_host", host=make.host())
+    asked = requests.ask("check_host", host=make.host(), requested_by=root)
+    for request in (own, asked):
+        requests.answer(request.pk)
+    requests.sweep(timezone.now() + dt.timedelta(minutes=11))
+    assert list(HostRequest.objects.all()) == [asked]
+
+
 def test_the_check_of_the_api_waits_and_comes_back_for_the_answer(
     client: Client, root: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
