@@ -46,6 +46,8 @@ export class Toolbar {
     this.cancelled = root.querySelector("[data-show-cancelled]");
     this.cancelled.checked = remembered(CANCELLED_KEY) !== "no";
     root.querySelector("[data-zone]").textContent = zone.replaceAll("_", " ");
+    // "UTC, UTC" says nothing more than "UTC".
+    root.querySelector("[data-offset]").hidden = zone === "UTC";
     this.#listen(on);
   }
 
@@ -78,7 +80,7 @@ export class Toolbar {
   show(range, zoom) {
     this.period.textContent = periodText(range, this.zone);
     this.date.value = toDateInput(range.start, this.zone);
-    this.root.querySelector("[data-offset]").textContent = this.#offsets(range);
+    this.root.querySelector("[data-offset]").textContent = `(${this.#offsets(range)})`;
     for (const button of this.root.querySelectorAll("[data-zoom]")) {
       button.setAttribute("aria-pressed", String(button.dataset.zoom === zoom.name));
     }

@@ -99,7 +99,11 @@ class Chart {
       height: HEIGHT,
       scales: { y: { range: [0, 100] } },
       axes: [
-        { ...axis, values: (_plot, moments) => moments.map((at) => clock(at)) },
+        {
+          ...axis,
+          // Steps of less than a minute would otherwise show the same time twice.
+          values: (_plot, moments, _axis, _space, step) => moments.map((at) => clock(at, step < 60)),
+        },
         { ...axis, size: 48, values: (_plot, values) => values.map((value) => `${value} %`) },
       ],
       series: [
