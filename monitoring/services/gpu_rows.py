@@ -50,11 +50,14 @@ class GpuRows:
             described.add(reading.uuid)
             if (gpu := self._rows.get(reading.uuid)) is None:
                 self._add(host, reading.uuid, reading, now)
-            elif (dispute := self._dispute(gpu, host, now)) is not None:
+                continue
+            if gpu.host_id != host.pk and not self._is_held(gpu, now):
+                self._move(gpu, host, now)
+            if (dispute := self._dispute(gpu, host)) is not None:
                 disputes[gpu.uuid] = dispute
-                self._judge(gpu, dispute, now)
-            else:
-                self._see(gpu, host, reading, now)
+            if gpu.host_id == host.pk:
+                self._see(gpu, reading, now)
+            self._judge(gpu, dispute or states.judge_gpu(reading), now)
         for gpu in self._of_host[host.pk]:
             if gpu.host_id == host.pk and gpu.uuid not in described and not gpu.is_retired:
                 verdict = states.judge_missing_gpu(
@@ -107,14 +110,17 @@ class GpuRows:
         gpu = self._rows.get(uuid)
         return gpu is not None and gpu.state == Gpu.State.PARTIAL and gpu.host_id in owners
 
-    def _dispute(self, gpu: Gpu, host: Host, now: dt.datetime) -> GpuVerdict | None:
-        """The verdict on a GPU that this host shows and another one too; None when it is its."""
+    def _is_held(self, gpu: Gpu, now: dt.datetime) -> bool:
+        """Whether the host that has the GPU still answers, and showed it not long ago."""
         owner = self._hosts[gpu.host_id]
+        return not owner.is_stale(now) and now - gpu.last_seen_at <= owner.stale_after + _SEEN_EVERY
+
+    def _dispute(self, gpu: Gpu, host: Host) -> GpuVerdict | None:
+        """The verdict on a GPU that this host shows and another one too; None when it is its."""
         if gpu.host_id != host.pk:
-            if not _is_held(gpu, owner, now):
-                return None
             self._claimants[gpu.uuid] = host.name
         claimant = self._claimants.get(gpu.uuid)
+        owner = self._hosts[gpu.host_id]
         return None if claimant is None else states.disputed(owner.name, claimant)
 
     def _add(self, host: Host, uuid: str, reading: GpuReading, now: dt.datetime) -> None:
@@ -138,10 +144,8 @@ class GpuRows:
         self._of_host[host.pk].append(gpu)
         self._new.append(gpu)
 
-    def _see(self, gpu: Gpu, host: Host, reading: GpuReading, now: dt.datetime) -> None:
+    def _see(self, gpu: Gpu, reading: GpuReading, now: dt.datetime) -> None:
         before = _description(gpu)
-        if gpu.host_id != host.pk:
-            self._move(gpu, host)
         _describe(gpu, reading)
         gpu.is_retired = False
         if _description(gpu) != before:
@@ -150,15 +154,16 @@ class GpuRows:
         elif now - gpu.last_seen_at > _SEEN_EVERY and gpu.pk is not None:
             gpu.last_seen_at = now
             self._seen.append((gpu.pk, now))
-        self._judge(gpu, states.judge_gpu(reading), now)
 
-    def _move(self, gpu: Gpu, host: Host) -> None:
+    def _move(self, gpu: Gpu, host: Host, now: dt.datetime) -> None:
         before = self._hosts[gpu.host_id].name
         logger.warning("GPU %s moved from host %s to %s", gpu.uuid, before, host.name)
-        gpu.host = host
+        gpu.host, gpu.last_seen_at = host, now
+        self._claimants.pop(gpu.uuid, None)
         audit.record(
             actor=None, action="gpu.move", target=gpu, changes={"host": [before, host.name]}
         )
+        self._mark_changed(gpu)
 
     def _judge(self, gpu: Gpu, verdict: GpuVerdict, now: dt.datetime) -> None:
         if (gpu.state, gpu.reason) == (verdict.state, verdict.reason[:500]):
@@ -183,15 +188,6 @@ def _well(found: Mapping[int, Snapshot]) -> set[str]:
     }
 
 
-def _is_held(gpu: Gpu, owner: Host, now: dt.datetime) -> bool:
-    """Whether the host that has the GPU still answers, and showed it not long ago."""
-    if owner.is_stale(now):
-        return False
-    if gpu.state != Gpu.State.LOST or gpu.state_since is None:
-        return True
-    return now - gpu.state_since <= owner.stale_after
-
-
 def _describe(gpu: Gpu, reading: GpuReading) -> None:
     gpu.index = reading.index
     gpu.name = (reading.name or gpu.name)[:120]
@@ -203,6 +199,6 @@ def _describe(gpu: Gpu, reading: GpuReading) -> None:
 
 def _description(gpu: Gpu) -> tuple[Any, ...]:
     return (
-        *(gpu.host_id, gpu.index, gpu.name, gpu.bus_id, gpu.driver_version),
+        *(gpu.index, gpu.name, gpu.bus_id, gpu.driver_version),
         *(gpu.memory_total_mib, gpu.is_retired),
     )
