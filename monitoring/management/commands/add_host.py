@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from monitoring.models import Host
-from monitoring.services import checking, host_keys, hosts
+from monitoring.services import checking, host_keys, hosts, importing
 
 
 class Command(BaseCommand):
@@ -19,16 +20,27 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name")
-        parser.add_argument("--address", required=True, help="host name or IP address")
+        parser.add_argument("name", help="or, with --from-ssh-config, a pattern such as gpu*")
+        parser.add_argument("--address", help="host name or IP address")
         parser.add_argument("--port", type=int, default=22)
-        parser.add_argument("--user", required=True, help="the observing account there")
+        parser.add_argument("--user", help="the observing account there")
         parser.add_argument("--jump", metavar="USER@HOST:PORT", help="a host to go through")
         parser.add_argument(
             "--accept-key", action="store_true", help="trust the key that the host offers now"
         )
+        parser.add_argument(
+            "--from-ssh-config",
+            metavar="FILE",
+            type=Path,
+            help="add the hosts of this OpenSSH configuration that fit; it is read, not obeyed",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["from_ssh_config"] is not None:
+            self._import(options)
+            return
+        if not options["address"] or not options["user"]:
+            raise CommandError("Give --address and --user, or --from-ssh-config FILE.")
         host = self._added(options)
         report = self._look(host, accept=options["accept_key"])
         for finding in report.findings:
@@ -37,6 +49,24 @@ class Command(BaseCommand):
         if not report.ok:
             raise CommandError(self._what_now(host), returncode=1)
         self.stdout.write(f"{host.name} is watched from now on.")
+
+    def _import(self, options: dict[str, Any]) -> None:
+        try:
+            text = options["from_ssh_config"].read_text(errors="replace")
+        except OSError as error:
+            raise CommandError(f"The file cannot be read: {error.strerror}.") from None
+        found = importing.import_ssh_config(
+            text, pattern=options["name"], user=options["user"], actor=None
+        )
+        added = [one.host for one in found if one.host is not None]
+        for one in found:
+            self.stdout.write(one.reason or f"{one.alias} is added.")
+        for host in added if options["accept_key"] else ():
+            report = self._look(host, accept=True)
+            self.stdout.write(f"{host.name}: {'is watched' if report.ok else self._what_now(host)}")
+        self.stdout.write(f"{len(added)} hosts added.")
+        if failed := [one for one in found if one.host is None and not one.was_there]:
+            raise CommandError(f"{len(failed)} could not be added; see above.")
 
     def _added(self, options: dict[str, Any]) -> Host:
         try:
