@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -146,7 +146,12 @@ def test_a_second_watch_leaves_at_once(shells: list[Shell]) -> None:
 @on_the_disk
 def test_a_stop_ends_a_watch_soon_and_without_successor() -> None:
     make.host()
-    stopping = threading.Timer(0.5, lambda: WatchLease.objects.update(stop_requested=True))
+
+    def ask() -> None:
+        WatchLease.objects.update(stop_requested=True)
+        connection.close()
+
+    stopping = threading.Timer(0.5, ask)
     stopping.start()
     began = time.monotonic()
     assert watch(0, segment=60) == "stopped"
