@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.db import connection
@@ -66,6 +70,36 @@ def watched(seconds: float = 60.0, shard: int = 0) -> Iterator[threading.Thread]
         request_stop()
         thread.join(30)
         assert not thread.is_alive(), "the watch did not stop"
+
+
+_PROGRAM = """
+import pathlib, sys, django
+django.setup()
+from django.conf import settings
+from django.db import connection
+from monitoring.watch.loop import watch
+connection.settings_dict["NAME"] = sys.argv[1]
+settings.OBSERVING_KEY = pathlib.Path(sys.argv[2])
+settings.AFTER_PROBE = []
+print(watch(0))
+"""
+
+
+@contextmanager
+def watching_process(lab: Lab, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A watch in a process of its own; on its standard output stands why it ended."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, connection.settings_dict["NAME"], lab.observing_key],
+        env={**os.environ, **environment},
+        cwd=Path(__file__).resolve().parent.parent.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def wait_until(holds: Callable[[], object], *, seconds: float = 30.0, what: str = "") -> Any:
