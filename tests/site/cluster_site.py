@@ -120,7 +120,6 @@ def running(
         )
     site = ClusterSite(supervisor, data_dir, names)
     try:
-        site.wait_until_complete()
         yield site
         stop(site)
     except BaseException as error:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django_q.models import OrmQ
 from django_q.tasks import async_task
 
-from monitoring.models import HostSnapshot, WatchLease
+from monitoring.models import Heartbeat, HostSnapshot, WatchLease
 from tensorhive_site.run_cluster import leader_of
 from tests.lab import Lab, LabHost
 from tests.monitoring import watching
@@ -69,6 +72,7 @@ def test_a_killed_process_of_the_watch_comes_back_and_hosts_are_watched_once(
     watching.add(lab, seen)
     keys = str(lab.observing_key.parent)
     with running(tmp_path, monkeypatch, "watch", KEYS_DIR=keys, **SHORT) as site:
+        site.wait_until_complete()
         wait_until_fresh_since(time.time())
         for kind in kinds:
             pid = VICTIMS[kind](site, "watch")
@@ -90,11 +94,38 @@ def test_stopping_waits_for_what_runs_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(tmp_path, monkeypatch, "watch", "actions", **SHORT) as site:
+        site.wait_until_complete()
         held = tmp_path / "held"
         async_task("tests.site.marks.hold_and_mark", str(held), 5.0, cluster="actions")
         wait_until(held.exists, "the task's begin")
         stop(site)
         assert held.read_text().splitlines() == ["begin", "end"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.timeout(600)
+def test_with_redis_the_clusters_take_their_tasks_from_there(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, monkeypatch, "slow", REDIS_URL=redis_url, **SHORT):
+        # Asked for by the watchdog, through Redis; written when the task has ended.
+        wait_until(Heartbeat.objects.filter(cluster="slow").exists, "a beat")
+        assert not OrmQ.objects.exists()
+
+
+@pytest.fixture
+def redis_url(tmp_path: Path) -> Iterator[str]:
+    """A server of the test's own, on a socket in its directory."""
+    socket = tmp_path / "redis.sock"
+    options = {"--port": "0", "--unixsocket": str(socket), "--save": "", "--dir": str(tmp_path)}
+    command = ["redis-server", *itertools.chain.from_iterable(options.items())]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(socket.exists, "Redis")
+        yield f"unix://{socket}"
+    finally:
+        server.terminate()
+        server.wait(30)
 
 
 def wait_until_fresh_since(moment: float) -> None:
