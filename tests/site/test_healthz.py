@@ -87,10 +87,28 @@ def test_probes_are_as_fresh_as_the_oldest_watch(
     settings.WATCH_SHARDS = shards
     all_beat()
     if host_state:
-        make.host(state=host_state, is_enabled=host_state != Host.State.DISABLED)
+        is_enabled = host_state != Host.State.DISABLED
+        make.host(state=host_state, is_enabled=is_enabled, last_probe_at=NOW)
     for shard, age in enumerate(ages):
         lease(age, shard)
     assert bad_parts() == ({} if reason is None else {"probes": reason})
+
+
+@pytest.mark.django_db
+def test_a_host_that_nobody_looks_at_is_late_whatever_its_state() -> None:
+    all_beat()
+    lease(FRESH)
+    make.host(last_probe_at=NOW)
+    # The longest back-off of a host that does not answer is no delay of ours.
+    slow = make.host(state=Host.State.UNREACHABLE, last_probe_at=NOW - dt.timedelta(seconds=90))
+    assert bad_parts() == {}
+    Host.objects.filter(pk=slow.pk).update(last_probe_at=NOW - dt.timedelta(minutes=3))
+    assert bad_parts() == {"probes": "1 of 2 hosts were not looked at for too long."}
+    Host.objects.filter(pk=slow.pk).update(is_enabled=False)
+    assert bad_parts() == {}
+    never = make.host()
+    Host.objects.filter(pk=never.pk).update(created_at=NOW - dt.timedelta(minutes=3))
+    assert list(bad_parts()) == ["probes"]
 
 
 @pytest.mark.django_db
