@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from django.core.exceptions import ValidationError
 
+from monitoring import naming
+
 MAX_COMMAND = 65_536
 MAX_VARIABLES = 200
 # The kernel takes 128 KiB for one variable, and some MiB for all together with the arguments.
@@ -27,7 +29,9 @@ def validate_env(env: object) -> None:
         raise ValidationError(f"At most {MAX_VARIABLES} variables.")
     for name, value in env.items():
         if not isinstance(name, str) or not _ENV_NAME.match(name):
-            raise ValidationError(f"“{str(name)[:40]}” is not a name for a variable.")
+            raise ValidationError(
+                f"“{naming.printable(str(name), 40)}” is not a name for a variable."
+            )
         if name in _OURS:
             raise ValidationError(f"{name} is set from the GPUs of the task; leave it out.")
         if not isinstance(value, str) or "\0" in value:

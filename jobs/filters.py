@@ -6,6 +6,7 @@ import django_filters
 from django.db.models import QuerySet
 
 from jobs.models import Job, Task, TaskState
+from monitoring.filters import MomentFilter, RowFilter
 
 
 class JobFilter(django_filters.FilterSet):
@@ -15,8 +16,8 @@ class JobFilter(django_filters.FilterSet):
         choices=TaskState.choices, method="with_task_in", label="jobs with a task in this state"
     )
     host = django_filters.CharFilter("tasks__host__name", distinct=True)
-    created_after = django_filters.IsoDateTimeFilter("created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter("created_at", lookup_expr="lt")
+    created_after = MomentFilter("created_at", lookup_expr="gte")
+    created_before = MomentFilter("created_at", lookup_expr="lt")
 
     class Meta:
         model = Job
@@ -27,7 +28,7 @@ class JobFilter(django_filters.FilterSet):
 
 
 class TaskFilter(django_filters.FilterSet):
-    job = django_filters.NumberFilter("job_id")
+    job = RowFilter("job_id")
     host = django_filters.CharFilter("host__name")
     gpu = django_filters.CharFilter("gpus__uuid")
     state = django_filters.ChoiceFilter(choices=TaskState.choices)

@@ -12,6 +12,7 @@ from jobs import commands
 from jobs.models import Job, Task, TaskState
 from jobs.services import editing
 from jobs.services.logs import MAX_PIECE
+from monitoring.fields import MomentField
 from monitoring.models import Gpu, Host
 
 
@@ -143,8 +144,8 @@ class NewJobSerializer(serializers.Serializer):
 
     name = serializers.CharField(max_length=40)
     description = serializers.CharField(max_length=200, allow_blank=True, default="")
-    start_at = serializers.DateTimeField(allow_null=True, default=None)
-    stop_at = serializers.DateTimeField(allow_null=True, default=None)
+    start_at = MomentField(allow_null=True, default=None)
+    stop_at = MomentField(allow_null=True, default=None)
     tasks = NewTaskSerializer(many=True, allow_empty=False, max_length=editing.MAX_TASKS)  # type: ignore[call-arg]
 
     def validate_tasks(self, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -165,8 +166,8 @@ class JobChangeSerializer(serializers.Serializer):
 
     name = serializers.CharField(max_length=40, required=False)
     description = serializers.CharField(max_length=200, allow_blank=True, required=False)
-    start_at = serializers.DateTimeField(allow_null=True, required=False)
-    stop_at = serializers.DateTimeField(allow_null=True, required=False)
+    start_at = MomentField(allow_null=True, required=False)
+    stop_at = MomentField(allow_null=True, required=False)
 
     def update(self, instance: Job, validated_data: dict[str, Any]) -> Job:
         return editing.change(instance, actor=self.context["request"].user, **validated_data)

@@ -6,12 +6,46 @@ import datetime as dt
 from typing import Any
 
 import django_filters
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from rest_framework import serializers
 
+from monitoring.fields import MomentField
 from monitoring.models import Gpu, Host
 from monitoring.series import METRICS
 
 LONGEST_SPAN = dt.timedelta(days=7)
+_LARGEST_ID = 2**63 - 1
+
+
+class MomentFormField(forms.CharField):
+    """A moment with its offset, under the same rules as in a body."""
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        if not text:
+            return None
+        try:
+            return MomentField().run_validation(text)
+        except serializers.ValidationError as error:
+            raise ValidationError([str(sentence) for sentence in error.detail]) from None
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):
+    field_class = MomentFormField
+
+
+class RowFilter(django_filters.NumberFilter):
+    """Rows of one other row, by its id; bounded, as databases choke on larger numbers."""
+
+    field_class = forms.IntegerField
+
+    def __init__(self, field_name: str, **options: Any) -> None:
+        super().__init__(field_name, min_value=1, **options)
+
+    def get_max_validator(self) -> MaxValueValidator:
+        return MaxValueValidator(_LARGEST_ID)
 
 
 class HostFilter(django_filters.FilterSet):
@@ -46,8 +80,8 @@ class SeriesQuery(serializers.Serializer):
 
     gpu = serializers.CharField(help_text="UUID")
     metric = serializers.ChoiceField(list(METRICS), default="utilization_percent")
-    start = serializers.DateTimeField(required=False)
-    end = serializers.DateTimeField(required=False)
+    start = MomentField(required=False)
+    end = MomentField(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         now: dt.datetime = self.context["now"]

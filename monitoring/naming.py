@@ -12,9 +12,10 @@ HOST_LABEL = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?\Z")
 HOST_LABEL_HELP = "Use letters, digits, dots, dashes and underscores, 64 at most."
 _HOSTNAME = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})\Z")
 _LOGIN = re.compile(r"^(?![0-9]+\Z)[A-Za-z_0-9][A-Za-z0-9_.-]{0,31}\$?\Z")
-# Control characters, and the marks that reorder or hide text.
+# Control characters, the marks that reorder or hide text, and halves of surrogate pairs, which no
+# encoding can write.
 _UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
 
 

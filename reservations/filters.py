@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django import forms
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils import timezone
 from django_filters import rest_framework as filters
-from rest_framework import serializers
 
-from monitoring.fields import MomentField
+from monitoring.filters import MomentFilter
 from reservations.models import Reservation
-
-
-class MomentFormField(forms.CharField):
-    """A moment with its offset, under the same rules as in a body."""
-
-    def to_python(self, value: Any) -> Any:
-        text = super().to_python(value)
-        if not text:
-            return None
-        try:
-            return MomentField().run_validation(text)
-        except serializers.ValidationError as error:
-            raise ValidationError([str(sentence) for sentence in error.detail]) from None
-
-
-class MomentFilter(filters.IsoDateTimeFilter):
-    field_class = MomentFormField
 
 
 class ReservationFilter(filters.FilterSet):

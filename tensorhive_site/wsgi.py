@@ -2,10 +2,29 @@
 
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tensorhive_site.settings")
 # Set before settings load: this process serves pages, it never opens SSH and knows no keys.
 os.environ["TENSORHIVE_ROLE"] = "web"
 
-application = get_wsgi_application()
+
+class Utf8Request(WSGIRequest):
+    """Text is UTF-8, whatever charset a client claims: some of those decode nothing and raise."""
+
+    @property
+    def encoding(self) -> None:
+        return None
+
+    @encoding.setter
+    def encoding(self, claimed: object) -> None:
+        pass
+
+
+class Utf8Handler(WSGIHandler):
+    request_class = Utf8Request
+
+
+django.setup(set_prefix=False)
+application = Utf8Handler()

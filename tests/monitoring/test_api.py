@@ -280,6 +280,9 @@ def test_samples_outside_the_span_are_left_out(client: Any, alice: Any, gpu: Gpu
         ({"gpu": "GPU-none", "metric": "password"}, 400),
         ({"gpu": "GPU-none", "start": "2026-01-02T00:00Z", "end": "2026-01-01T00:00Z"}, 400),
         ({"gpu": "GPU-none", "start": "2026-01-01T00:00Z", "end": "2026-02-01T00:00Z"}, 400),
+        ({"gpu": "GPU-none", "end": "0001-01-01T00:30:00Z"}, 400),
+        ({"gpu": "GPU-none", "start": "9999-12-31T23:59:59-14:00"}, 400),
+        ({"gpu": "GPU-none", "start": "2026-01-01T00:00"}, 400),
     ],
 )
 def test_bad_questions_for_samples_are_refused(
