@@ -204,7 +204,12 @@ def test_no_bait_takes_much_longer_to_read_than_honest_rows(bait: str) -> None:
 
 
 def seconds(answer: bytes) -> float:
+    """The best of three: on a busy machine any one may take long."""
     assert len(answer) <= MAX_BYTES
+    return min(_once(answer) for _ in range(3))
+
+
+def _once(answer: bytes) -> float:
     began = time.process_time()
     read_snapshot(answer, NONCE)
     return time.process_time() - began
