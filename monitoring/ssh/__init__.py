@@ -6,7 +6,8 @@ sentence, never as an exception.
 """
 
 from monitoring.ssh.keys import check_key_file, fingerprint, generate_key, public_line
-from monitoring.ssh.running import Shell, fetch_host_keys, run
+from monitoring.ssh.running import fetch_host_keys, run
+from monitoring.ssh.shell import Shell
 from monitoring.ssh.values import Address, Result, Status, Target
 
 __all__ = [

@@ -2,57 +2,29 @@
 
 from __future__ import annotations
 
-import logging
+import re
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
-import fabric
 import paramiko
-from paramiko.config import SSHConfig
 
 from monitoring.naming import printable
-from monitoring.ssh import keys
-from monitoring.ssh.sockets import Deadline, NameUnknown, connect
+from monitoring.ssh.limits import Deadline, limited
+from monitoring.ssh.sockets import NameUnknown, PatientChannel, PatientSocket, connect
+from monitoring.ssh.transport import PinnedConnection, Transport, UnknownKey
 from monitoring.ssh.values import Address, Result, Status, Target
 
-# Dead hosts are everyday life here; the caller says what is worth a line in the log.
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)
-
-_BANNER_SECONDS = 10.0
-_AUTH_SECONDS = 10.0
-_CHANNEL_SECONDS = 10.0
-_JUMP_SECONDS = 8.0
-
-
-class _Transport(paramiko.Transport):
-    """The cheapest cipher first; everything else as the library has it."""
-
-    _preferred_ciphers = (
-        "aes128-gcm@openssh.com",
-        *(
-            cipher
-            for cipher in paramiko.Transport._preferred_ciphers  # type: ignore[attr-defined]
-            if cipher != "aes128-gcm@openssh.com"
-        ),
-    )
-
-
-class _UnknownKey(paramiko.SSHException):
-    def __init__(self, key: paramiko.PKey) -> None:
-        super().__init__("host key not pinned")
-        self.key = key
-
-
-class _RefuseUnknown(paramiko.RejectPolicy):
-    """Raised before any authentication, with the key that was offered."""
-
-    def missing_host_key(
-        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
-    ) -> NoReturn:
-        raise _UnknownKey(key)
+# Handshake: greeting and key exchange.
+_PHASE_SECONDS = {"handshake": 10.0, "auth": 10.0, "channel": 10.0, "jump": 8.0}
+# What the login rules of a cluster say (PAM, Slurm), among notices that greet everybody.
+_DENIAL = re.compile(r"denied|not allowed|not permitted|no active jobs|expired|locked", re.I)
+# What a jump host says about the host behind it.
+_BEHIND = (
+    (re.compile(r"refused", re.I), Status.REFUSED),
+    (re.compile(r"resolve|not known|no address", re.I), Status.DNS),
+)
 
 
 class Failure(Exception):
@@ -81,60 +53,32 @@ class Failure(Exception):
         )
 
 
-class PinnedConnection(fabric.Connection):
-    """Fabric's connection without its habits: no configuration files, no agent, no other keys,
-    no unknown host key. The transport is at hand from its first moment, so that it can be closed.
-    """
-
-    def __init__(self, target: Target, *, sock: Any, deadline: Deadline) -> None:
-        address = target.address
-        # `_set`, since an attribute set the plain way would be copied into the configuration.
-        self._set(transports=[])
-        super().__init__(
-            host=address.host,
-            user=address.user,
-            port=address.port,
-            config=_configuration(),
-            connect_kwargs={
-                "sock": sock,
-                # Without a pin it ends at the host key: no key of ours is even read.
-                "pkey": keys.load_key(target.key_path) if target.pins else None,
-                "allow_agent": False,
-                "look_for_keys": False,
-                "timeout": deadline.left(),
-                "banner_timeout": deadline.left(_BANNER_SECONDS),
-                "auth_timeout": deadline.left(_AUTH_SECONDS),
-                "channel_timeout": deadline.left(_CHANNEL_SECONDS),
-                "transport_factory": self._make_transport,
-            },
-        )
-        self.client.set_missing_host_key_policy(_RefuseUnknown())
-        for line in target.pins:
-            key_type, public_key = line.split()[:2]
-            entry = paramiko.hostkeys.HostKeyEntry.from_line(
-                f"{address.pin_name} {key_type} {public_key}"
-            )
-            if entry is not None and entry.key is not None:
-                self.client.get_host_keys().add(address.pin_name, key_type, entry.key)
-
-    def _make_transport(self, sock: Any, **options: Any) -> paramiko.Transport:
-        transport = _Transport(sock, **options)
-        self.transports.append(transport)
-        return transport
-
-
 class Chain:
-    """One open connection with the one to its jump host, closed together."""
+    """One open connection with the one to its jump host, closed together.
+
+    All of it runs over one TCP connection; when that is cut, whatever waits on any part ends.
+    """
 
     def __init__(self) -> None:
         self._closers: list[Callable[[], object]] = []
-        self._sockets: list[socket.socket] = []
+        self._connections: list[PinnedConnection] = []
+        self._socket: PatientSocket | None = None
         self.timed_out = False
         self.phase = "resolve"
 
     @property
-    def transport(self) -> paramiko.Transport:
-        return self._transport
+    def transport(self) -> Transport:
+        return self._connections[-1].transport
+
+    @property
+    def got_too_much(self) -> bool:
+        """The host sent more than it was allowed."""
+        return self._socket is not None and self._socket.is_used_up
+
+    def allow(self, size: int) -> None:
+        """Let the host send so many bytes from now on; with more, the connection ends."""
+        if self._socket is not None:
+            self._socket.allowance = size
 
     def open(self, target: Target, deadline: Deadline) -> None:
         """Connect and log in. Raises Failure; `close` is the caller's in any case."""
@@ -142,38 +86,58 @@ class Chain:
             sock: Any = self._connect(target, deadline)
         else:
             self.open(target.jump, deadline)
-            sock = self._through(target, deadline)
-        self._transport = self._log_in(target, sock, deadline)
+            sock = self._through(target)
+        self._log_in(target, sock)
 
     def cut(self) -> None:
         """From another thread: end whatever waits on the network, at once."""
         self.timed_out = True
-        for sock in self._sockets:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # closed meanwhile
+        if self._socket is not None:
+            self._socket.hang_up()
+
+    def limited_to(self, deadline: Deadline) -> AbstractContextManager[None]:
+        """Cut when the deadline comes, whatever hangs."""
+        return limited(self.cut, deadline.left())
 
     def close(self) -> None:
         """Close everything, newest first. Safe to call twice."""
+        if self._socket is not None:
+            self._socket.hang_up()
+        for connection in self._connections:
+            for transport in connection.transports:
+                # Its thread met the end; only then may the descriptor be used for something else.
+                if transport.is_alive():
+                    transport.join(0.5)
+        self._connections.clear()
         while self._closers:
             self._closers.pop()()
 
-    def open_shell_channel(self, deadline: Deadline) -> paramiko.Channel:
+    def open_shell_channel(self) -> paramiko.Channel:
         """A channel on which /bin/sh reads commands, whatever the login shell. Raises Failure."""
-        self.phase = "channel"
         try:
-            channel = self.transport.open_session(timeout=deadline.left(_CHANNEL_SECONDS))
-            channel.settimeout(deadline.left())
-            # Understood alike by sh, bash, zsh, csh and fish.
-            channel.exec_command("exec /bin/sh -s")
+            with self._phase("channel"):
+                channel = self.transport.open_session(timeout=3600)
+                # Understood alike by sh, bash, zsh, csh and fish.
+                channel.exec_command("exec /bin/sh -s")
         except (paramiko.SSHException, OSError, EOFError) as error:
-            status = Status.TIMEOUT if self.timed_out else Status.CHANNEL
-            raise Failure(
-                status, self.phase, f"The host let us in but opened no session: {_said(error)}."
-            ) from None
+            raise self._no_session(error) from None
         self.phase = "command"
         return channel
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """What follows is this phase, and may take so long."""
+        self.phase = name
+        with limited(self.cut, _PHASE_SECONDS[name]):
+            yield
+
+    def _no_session(self, error: Exception) -> Failure:
+        if self.timed_out:
+            text = "The host let us in but opened no session in time."
+            return Failure(Status.TIMEOUT, self.phase, text)
+        refusal = _plain(self.transport.refusal) or _said(error)
+        text = f"The host let us in but opened no session: {refusal}."
+        return Failure(Status.CHANNEL, self.phase, text)
 
     def _connect(self, target: Target, deadline: Deadline) -> socket.socket:
         self.phase, address = "connect", target.address
@@ -193,119 +157,116 @@ class Chain:
             raise Failure(
                 Status.UNREACHABLE, self.phase, f"{address} cannot be reached: {_said(error)}."
             ) from None
-        self._sockets.append(sock)
         self._closers.append(sock.close)
+        self._socket = sock
+        if self.timed_out:  # while there was nothing to cut yet
+            raise Failure(Status.TIMEOUT, self.phase, f"{address} answered too late.")
         return sock
 
-    def _through(self, target: Target, deadline: Deadline) -> paramiko.Channel:
-        self.phase, address = "jump", target.address
+    def _through(self, target: Target) -> PatientChannel:
+        address = target.address
         try:
-            channel = self.transport.open_channel(
-                "direct-tcpip",
-                (address.host, address.port),
-                ("127.0.0.1", 0),
-                timeout=deadline.left(_JUMP_SECONDS),
-            )
+            with self._phase("jump"):
+                channel = self.transport.open_channel(
+                    "direct-tcpip", (address.host, address.port), ("127.0.0.1", 0), timeout=3600
+                )
         except (paramiko.SSHException, OSError, EOFError) as error:
-            raise Failure(
-                Status.TIMEOUT if self.timed_out else Status.UNREACHABLE,
-                self.phase,
-                f"The jump host cannot reach {address}: {_said(error)}.",
-            ) from None
+            raise self._not_behind(address, error) from None
         self._closers.append(channel.close)
-        return channel
+        return PatientChannel(channel)
 
-    def _log_in(self, target: Target, sock: Any, deadline: Deadline) -> paramiko.Transport:
-        self.phase = "handshake"
+    def _not_behind(self, address: Address, error: Exception) -> Failure:
+        if self.timed_out:
+            text = f"The jump host did not reach {address} in time."
+            return Failure(Status.TIMEOUT, self.phase, text)
+        said = _plain(self.transport.refusal) or _said(error)
+        found = (status for pattern, status in _BEHIND if pattern.search(said))
+        text = f"The jump host cannot reach {address}: {said}."
+        return Failure(next(found, Status.UNREACHABLE), self.phase, text)
+
+    def _log_in(self, target: Target, sock: Any) -> None:
         try:
-            connection = PinnedConnection(target, sock=sock, deadline=deadline)
-        except (OSError, paramiko.SSHException):
+            connection = PinnedConnection(target, sock=sock, phases=self._phase)
+        except (OSError, ValueError, paramiko.SSHException):
             raise Failure(
                 Status.AUTH,
                 "key",
                 f"The key {target.key_path.name} cannot be read; `manage.py init` creates it.",
             ) from None
-        self._closers.append(lambda: _close(connection))
+        self._connections.append(connection)
+        self._closers.append(connection.close)
         try:
             connection.open()
         except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
-            raise self._failure(target, connection.transports, error) from None
-        return connection.transport
+            transport = connection.transports[0] if connection.transports else None
+            raise self._failure(target, transport, error) from None
 
-    def _failure(
-        self, target: Target, transports: list[paramiko.Transport], error: Exception
-    ) -> Failure:
-        where = target.address
-        transport = transports[0] if transports else None
-        if isinstance(error, _UnknownKey):
-            return Failure(
-                Status.HOSTKEY_UNKNOWN,
-                "hostkey",
-                f"The host key of {where} is not accepted yet; nothing was logged in.",
-                (_line(error.key),),
-                where,
-            )
-        if isinstance(error, paramiko.BadHostKeyException):
-            return Failure(
-                Status.HOSTKEY_CHANGED,
-                "hostkey",
-                f"{where} shows another host key than the accepted one; nothing was logged in.",
-                (_line(error.key),),
-                where,
-            )
+    def _failure(self, target: Target, transport: Transport | None, error: Exception) -> Failure:
+        if isinstance(error, UnknownKey | paramiko.BadHostKeyException):
+            return _wrong_key(target.address, error)
         if transport is None or not transport.initial_kex_done:
-            if self.timed_out:
-                return Failure(
-                    Status.TIMEOUT, "handshake", f"{where} accepts connections but says nothing."
-                )
-            return Failure(
-                Status.BANNER, "handshake", f"{where} does not speak SSH properly: {_said(error)}."
-            )
+            return self._no_handshake(target.address, transport, error)
+        return self._no_login(target, transport, error)
+
+    def _no_handshake(
+        self, where: Address, transport: Transport | None, error: Exception
+    ) -> Failure:
         if self.timed_out:
-            return Failure(Status.TIMEOUT, "auth", f"{where} did not finish the login in time.")
-        return Failure(Status.AUTH, "auth", _refusal(target, transport, error))
+            text = f"{where} accepts connections, but a login did not get under way in time."
+            return Failure(Status.TIMEOUT, "handshake", text)
+        if self.got_too_much:
+            text = f"{where} does not speak SSH properly: it sends without end."
+            return Failure(Status.BANNER, "handshake", text)
+        said = _plain(transport.farewell if transport else "") or _said(error)
+        text = f"{where} does not speak SSH properly: {said}."
+        return Failure(Status.BANNER, "handshake", text)
+
+    def _no_login(self, target: Target, transport: Transport, error: Exception) -> Failure:
+        """Refused only on evidence: a connection that was lost says nothing about the key."""
+        address = target.address
+        if self.timed_out:
+            return Failure(Status.TIMEOUT, "auth", f"{address} did not finish the login in time.")
+        said = _denial(transport.banner_text()) or _plain(transport.farewell)
+        if said or (transport.is_active() and isinstance(error, paramiko.SSHException)):
+            quoted = f" It says: {said}" if said else ""
+            return Failure(
+                Status.AUTH,
+                "auth",
+                f"{address} does not let {address.user} in with the {target.key_path.name} key."
+                + quoted,
+            )
+        return Failure(
+            Status.CLOSED,
+            "auth",
+            f"{address} closed the connection during the login of {address.user}, without a word.",
+        )
 
 
-@contextmanager
-def limited(chain: Chain, deadline: Deadline) -> Iterator[None]:
-    """Cut the chain when the deadline comes, whatever phase hangs."""
-    timer = threading.Timer(deadline.left(), chain.cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _wrong_key(where: Address, error: UnknownKey | paramiko.BadHostKeyException) -> Failure:
+    line = f"{error.key.get_name()} {error.key.get_base64()}"
+    if isinstance(error, UnknownKey):
+        status = Status.HOSTKEY_UNKNOWN
+        text = f"The host key of {where} is not accepted yet; nothing was logged in."
+    else:
+        status = Status.HOSTKEY_CHANGED
+        text = f"{where} shows another host key than the accepted one; nothing was logged in."
+    return Failure(status, "hostkey", text, (line,), where)
 
 
-def _refusal(target: Target, transport: paramiko.Transport, error: Exception) -> str:
-    address = target.address
-    banner = transport.get_banner() or b""
-    said = printable(" ".join(banner.decode(errors="replace").split()), 300)
-    if not isinstance(error, paramiko.AuthenticationException):
-        said = said or _said(error)
-    quoted = f" It says: {said}" if said else ""
-    return f"{address} does not let {address.user} in with the {target.key_path.name} key.{quoted}"
+def _denial(banner: str) -> str:
+    """The lines that say why, without the notices around them."""
+    return _plain(" ".join(line for line in banner.splitlines() if _DENIAL.search(line)))
 
 
-def _close(connection: PinnedConnection) -> None:
-    # A failed login leaves its transport's thread running; it ends here in any case.
-    for transport in connection.transports:
-        transport.close()
-    connection.client.close()
-
-
-def _configuration() -> fabric.Config:
-    """Fabric's defaults alone: no file of the system, the user or OpenSSH is read."""
-    return fabric.Config(ssh_config=SSHConfig(), lazy=True, overrides={"load_ssh_configs": False})
-
-
-def _line(key: paramiko.PKey) -> str:
-    return f"{key.get_name()} {key.get_base64()}"
+def _plain(text: str) -> str:
+    """Text from a host in one short line."""
+    return printable(" ".join(text.split()), 200).rstrip(".")
 
 
 def _said(error: BaseException) -> str:
     text = str(error) or type(error).__name__
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, paramiko.ChannelException):
+        text = error.text
+    elif isinstance(error, OSError) and error.strerror:
         text = error.strerror
-    return printable(" ".join(text.split()), 200).rstrip(".")
+    return _plain(text)

@@ -1,23 +1,33 @@
-"""Using a connection: one script once, or a kept shell asked again and again."""
+"""One script, over a connection of its own."""
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
 
-from monitoring.ssh.connecting import Chain, Failure, limited
-from monitoring.ssh.sockets import Deadline
+from monitoring.naming import printable
+from monitoring.ssh.connecting import Chain, Failure
+from monitoring.ssh.limits import Deadline
 from monitoring.ssh.values import Address, Result, Status, Target
 
-_PIECE = 65_536
+PIECE = 65_536
+# Besides the answer itself: what was under way when the cap was reached, and the wrapping.
+_SURPLUS = 4 << 20
+# What the account's start-up files may print in front of it.
+_NOISE_BYTES = 65_536
 # After the exit status the rest of the output is on its way; a child that holds it is not
 # waited for.
 _GRACE_SECONDS = 0.3
+TOO_SLOW = "The host did not answer in time."
+CLOSED = "The host closed the connection before the command ended."
 
 
 def run(
@@ -31,17 +41,26 @@ def run(
     """Run a constant script in /bin/sh on the host, over a connection of its own.
 
     The script comes on stdin, so every command in it needs `</dev/null`; `arguments` are its
-    "$1", "$2" …. Never raises for what hosts do; takes `deadline` seconds and a moment at most.
+    "$1", "$2" …. What the account's start-up files print is left out. Never raises for what hosts
+    do; takes `deadline` seconds and a moment at most. The status is `ok` whatever the exit code is;
+    the phase is "command" if and only if the script may have run.
     """
-    text = f"set -- {shlex.join(arguments)}\n{script}\n"
+    frame = secrets.token_hex(16)
+    text = (
+        f"echo {frame}; echo {frame} >&2\n"
+        # Dashes are for `set`; the arguments may begin with some of their own.
+        f"set -- {shlex.join(arguments)}\n{script}\n"
+    )
     if "\0" in text:
         raise ValueError("A script cannot hold NUL characters.")
     until, chain = Deadline(deadline), Chain()
     try:
-        with limited(chain, until):
+        with chain.limited_to(until):
             chain.open(target, until)
-            channel = chain.open_shell_channel(until)
-            return _collect(chain, channel, text.encode(), until, max_bytes)
+            channel = chain.open_shell_channel()
+            chain.allow(max_bytes + _SURPLUS)
+            answer = _Answer(chain, channel, until, max_bytes + _NOISE_BYTES)
+            return _capped(_without_noise(answer.read(text.encode()), frame), max_bytes)
     except Failure as failure:
         return failure.result(until)
     finally:
@@ -58,7 +77,7 @@ def fetch_host_keys(
     target = Target(address, pins=(), key_path=Path(), jump=jump)
     until, chain = Deadline(deadline), Chain()
     try:
-        with limited(chain, until):
+        with chain.limited_to(until):
             chain.open(target, until)
     except Failure as failure:
         return failure.result(until)
@@ -67,157 +86,124 @@ def fetch_host_keys(
     raise AssertionError("a host without a pin cannot be logged in to")
 
 
-class Shell:
-    """One kept connection with one long-lived remote sh; for one thread at a time.
-
-    It is opened by the first question and after every failure anew.
-    """
-
-    def __init__(self, target: Target, *, preamble: str) -> None:
-        self.target = target
-        self._preamble = preamble
-        self._chain: Chain | None = None
-        self._channel: paramiko.Channel | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self._channel is not None and not self._channel.closed
-
-    def ask(
-        self, line: str, *, end_marker: bytes, deadline: float, max_bytes: int = 1 << 20
-    ) -> Result:
-        """Send one line and read to the marker (stderr is merged). Never raises for the host."""
-        until = Deadline(deadline)
-        try:
-            channel = self._channel if self.is_open else self._open(until)
-            assert channel is not None  # noqa: S101  for the type checker
-            answer = self._converse(channel, line, end_marker, until, max_bytes)
-        except Failure as failure:
-            answer = failure.result(until)
-        if not answer.ok:
-            self.close()
-        return answer
-
-    def cut(self) -> None:
-        """From another thread: have a question that waits fail soon. `close` is the asker's."""
-        if (chain := self._chain) is not None:
-            chain.cut()
-
-    def close(self) -> None:
-        """Close the connection; the remote shell ends with it."""
-        chain, self._chain, self._channel = self._chain, None, None
-        if chain is not None:
-            chain.close()
-
-    def _open(self, until: Deadline) -> paramiko.Channel:
-        self.close()
-        self._chain = chain = Chain()
-        with limited(chain, until):
-            chain.open(self.target, until)
-            channel = chain.open_shell_channel(until)
-            _send(chain, channel, f"exec 2>&1\n{self._preamble}\n".encode(), until)
-        self._channel = channel
-        return channel
-
-    def _converse(
-        self,
-        channel: paramiko.Channel,
-        line: str,
-        end_marker: bytes,
-        until: Deadline,
-        max_bytes: int,
-    ) -> Result:
-        assert self._chain is not None  # noqa: S101  for the type checker
-        _send(self._chain, channel, f"{line}\n".encode(), until)
-        answer = bytearray()
-        while True:
-            piece = _receive(channel, until)
-            searched_from = max(0, len(answer) - len(end_marker))
-            answer += piece
-            if answer.find(end_marker, searched_from) >= 0:
-                return Result(
-                    Status.OK, stdout=bytes(answer), phase="command", elapsed=until.elapsed
-                )
-            if len(answer) > max_bytes:
-                return _too_big(bytes(answer[:max_bytes]), b"", until, max_bytes)
-
-
-def _receive(channel: paramiko.Channel, until: Deadline) -> bytes:
-    if until.is_over:
-        raise Failure(Status.TIMEOUT, "command", _TOO_SLOW)
-    channel.settimeout(until.left())
+@contextmanager
+def as_failures(chain: Chain) -> Iterator[None]:
+    """The library's ways to say that a connection is gone, as one Failure."""
     try:
-        piece = channel.recv(_PIECE)
+        yield
     except TimeoutError:
-        raise Failure(Status.TIMEOUT, "command", _TOO_SLOW) from None
-    if not piece:
-        raise Failure(Status.CLOSED, "command", "The host closed the connection.")
-    return piece
+        raise Failure(Status.TIMEOUT, "command", TOO_SLOW) from None
+    except (paramiko.SSHException, OSError, EOFError):
+        if chain.timed_out:
+            raise Failure(Status.TIMEOUT, "command", TOO_SLOW) from None
+        raise Failure(Status.CLOSED, "command", CLOSED) from None
 
 
-def _send(chain: Chain, channel: paramiko.Channel, text: bytes, until: Deadline) -> None:
-    channel.settimeout(until.left())
+def send(channel: paramiko.Channel, text: bytes) -> None:
+    """Send it all. Where the other end has ended already, its last words are left to be read."""
     try:
         channel.sendall(text)
-    except TimeoutError:
-        raise Failure(Status.TIMEOUT, "command", _TOO_SLOW) from None
     except OSError:
-        status = Status.TIMEOUT if chain.timed_out else Status.CLOSED
-        raise Failure(status, "command", "The host closed the connection.") from None
+        if not channel.closed:
+            raise
 
 
-def _collect(
-    chain: Chain, channel: paramiko.Channel, text: bytes, until: Deadline, max_bytes: int
-) -> Result:
-    """Send the script, then read both streams to the exit status, the cap or the deadline."""
-    _send(chain, channel, text, until)
-    channel.shutdown_write()
-    news = threading.Event()
-    channel.in_buffer.set_event(news)
-    channel.in_stderr_buffer.set_event(news)
-    out, err = bytearray(), bytearray()
-    ended_at: float | None = None
-    while True:
-        if channel.recv_ready():
-            out += channel.recv(_PIECE)
-        if channel.recv_stderr_ready():
-            err += channel.recv_stderr(_PIECE)
-        if len(out) + len(err) > max_bytes:
-            return _too_big(bytes(out[:max_bytes]), bytes(err[:max_bytes]), until, max_bytes)
-        if channel.recv_ready() or channel.recv_stderr_ready():
-            continue
-        if channel.exit_status_ready():
-            ended_at = ended_at or time.monotonic()
-            is_all = channel.eof_received or channel.closed
-            if is_all or time.monotonic() - ended_at > _GRACE_SECONDS:
-                return _ended(chain, channel, bytes(out), bytes(err), until)
-        elif until.is_over or channel.closed:
-            return _broken(chain, bytes(out), bytes(err), until)
-        news.wait(0.02 if ended_at else 0.05)
-        # An event that stays set (end of file) would make this loop spin.
-        if not (channel.recv_ready() or channel.recv_stderr_ready()):
-            news.clear()
+def too_big(max_bytes: int) -> str:
+    return f"The host's answer is larger than {max_bytes // 1024} KiB; it was cut off."
 
 
-def _ended(
-    chain: Chain, channel: paramiko.Channel, out: bytes, err: bytes, until: Deadline
-) -> Result:
-    code = channel.recv_exit_status()
-    if code == -1:  # the channel went away without one
-        return _broken(chain, out, err, until)
-    return Result(Status.OK, code, out, err, False, "command", until.elapsed)
+class _Answer:
+    """Both streams of one script, read to its exit status, the cap or the deadline."""
+
+    def __init__(
+        self, chain: Chain, channel: paramiko.Channel, until: Deadline, max_bytes: int
+    ) -> None:
+        self._chain, self._channel = chain, channel
+        self._until, self._max_bytes = until, max_bytes
+        self._out, self._err = bytearray(), bytearray()
+
+    def read(self, text: bytes) -> Result:
+        try:
+            with as_failures(self._chain):
+                send(self._channel, text)
+                self._channel.shutdown_write()
+                return self._collect()
+        except Failure as failure:
+            return self._result(failure.status, failure.reason)
+
+    def _collect(self) -> Result:
+        channel, news = self._channel, threading.Event()
+        channel.in_buffer.set_event(news)
+        channel.in_stderr_buffer.set_event(news)
+        ended_at: float | None = None
+        while True:
+            self._take()
+            if len(self._out) + len(self._err) > self._max_bytes:
+                return self._result(Status.TOO_BIG)
+            if self._has_more():
+                continue
+            if channel.exit_status_ready():
+                ended_at = ended_at or time.monotonic()
+                is_all = channel.eof_received or channel.closed
+                if is_all or time.monotonic() - ended_at > _GRACE_SECONDS:
+                    return self._ended()
+            elif self._until.is_over:
+                return self._result(Status.TIMEOUT, TOO_SLOW)
+            news.wait(0.02 if ended_at else 0.05)
+            # An event that stays set (end of file) would make this loop spin.
+            if not self._has_more():
+                news.clear()
+
+    def _has_more(self) -> bool:
+        return self._channel.recv_ready() or self._channel.recv_stderr_ready()
+
+    def _take(self) -> None:
+        if self._channel.recv_ready():
+            self._out += self._channel.recv(PIECE)
+        if self._channel.recv_stderr_ready():
+            self._err += self._channel.recv_stderr(PIECE)
+
+    def _ended(self) -> Result:
+        code = self._channel.recv_exit_status()
+        if code != -1:
+            return self._result(Status.OK, code=code)
+        # The channel went away without one.
+        if self._until.is_over or self._chain.timed_out:
+            return self._result(Status.TIMEOUT, TOO_SLOW)
+        if self._chain.got_too_much:
+            return self._result(Status.TOO_BIG)
+        return self._result(Status.CLOSED, CLOSED)
+
+    def _result(self, status: Status, reason: str = "", code: int | None = None) -> Result:
+        out, err, is_cut = bytes(self._out), bytes(self._err), status is not Status.OK
+        return Result(status, code, out, err, is_cut, "command", self._until.elapsed, reason)
 
 
-def _broken(chain: Chain, out: bytes, err: bytes, until: Deadline) -> Result:
-    if until.is_over or chain.timed_out:
-        return Result(Status.TIMEOUT, None, out, err, True, "command", until.elapsed, _TOO_SLOW)
-    return Result(Status.CLOSED, None, out, err, True, "command", until.elapsed, _CLOSED_EARLY)
+def _capped(answer: Result, max_bytes: int) -> Result:
+    out, err = answer.stdout, answer.stderr
+    if answer.status is not Status.TOO_BIG and len(out) + len(err) <= max_bytes:
+        return answer
+    return replace(
+        answer,
+        status=Status.TOO_BIG,
+        exit_code=None,
+        stdout=out[:max_bytes],
+        stderr=err[:max_bytes],
+        truncated=True,
+        reason=too_big(max_bytes),
+    )
 
 
-def _too_big(out: bytes, err: bytes, until: Deadline, max_bytes: int) -> Result:
-    reason = f"The host's answer is larger than {max_bytes // 1024} KiB; it was cut off."
-    return Result(Status.TOO_BIG, None, out, err, True, "command", until.elapsed, reason)
-
-
-_TOO_SLOW = "The host did not answer in time."
-_CLOSED_EARLY = "The host closed the connection before the command ended."
+def _without_noise(answer: Result, frame: str) -> Result:
+    """The answer from where our shell began; one that never began is a failure of its own."""
+    mark = f"{frame}\n".encode()
+    noise, found, out = answer.stdout.partition(mark)
+    err = answer.stderr.partition(mark)[2]
+    if found:
+        return replace(answer, stdout=out, stderr=err)
+    if not answer.ok:
+        return replace(answer, stdout=b"", stderr=b"")
+    said = (noise + b" " + answer.stderr)[-1000:].decode(errors="replace")
+    quoted = f" It says: {printable(' '.join(said.split()), 200)}" if said.strip() else ""
+    reason = f"The account runs something else than a shell, or none at all.{quoted}"
+    return replace(answer, status=Status.CHANNEL, exit_code=None, phase="channel", reason=reason)

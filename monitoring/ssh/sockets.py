@@ -7,46 +7,64 @@ import ipaddress
 import queue
 import socket
 import threading
-import time
 
+import paramiko
+
+from monitoring.ssh.limits import Deadline
 from monitoring.ssh.values import Address
 
 CONNECT_SECONDS = 5.0
 _DEAD_PEER_MS = 10_000
 # An idle transport wakes this often; the library's own 0.1 s costs 4 % of a core at 200 hosts.
 _PATIENCE_SECONDS = 2.0
-
-
-class Deadline:
-    """A moment on the monotonic clock."""
-
-    def __init__(self, seconds: float) -> None:
-        self.began = time.monotonic()
-        self.ends = self.began + seconds
-
-    def left(self, at_most: float = 3600.0) -> float:
-        """Seconds left, at least a moment, so that it can be given as a time-out."""
-        return min(max(self.ends - time.monotonic(), 0.05), at_most)
-
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() >= self.ends
-
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self.began
+_PIECE = 65_536
+# Greeting, key exchange and login take some kilobytes; twice that for a host behind a jump host.
+LOGIN_BYTES = 512 * 1024
 
 
 class PatientSocket(socket.socket):
-    """A socket whose reads wait up to two seconds, and whose close wakes who waits."""
+    """A socket whose reads wait up to two seconds, whose close wakes who waits, and that ends when
+    the other side sends more than it was allowed.
+    """
+
+    allowance = LOGIN_BYTES
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.allowance <= 0
 
     def settimeout(self, value: float | None) -> None:
         super().settimeout(None if value is None else max(value, _PATIENCE_SECONDS))
 
-    def close(self) -> None:
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        # A packet may claim to be 4 GiB long; the memory for it would be taken at once.
+        piece = super().recv(min(size, _PIECE), flags) if self.allowance > 0 else b""
+        self.allowance -= len(piece)
+        return piece
+
+    def hang_up(self) -> None:
+        """Wake who waits on it, from any thread; whoever uses it meets its end."""
         with contextlib.suppress(OSError):  # it may not be connected any more
             self.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.hang_up()
         super().close()
+
+
+class PatientChannel:
+    """A channel through a jump host in the place of a socket; it wakes as rarely as one."""
+
+    def __init__(self, channel: paramiko.Channel) -> None:
+        self._channel = channel
+        self.send, self.recv, self.close = channel.send, channel.recv, channel.close
+
+    def settimeout(self, value: float | None) -> None:
+        self._channel.settimeout(None if value is None else max(value, _PATIENCE_SECONDS))
+
+    @property
+    def _closed(self) -> bool:  # the library asks its sockets for this
+        return self._channel.closed
 
 
 class NameUnknown(OSError):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-_HOSTNAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}\Z")
-_LOGIN = re.compile(r"^[A-Za-z_0-9][A-Za-z0-9_.-]{0,31}\$?\Z")
+_HOSTNAME = re.compile(r"^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9.-]{0,252}\Z")
+_LOGIN = re.compile(r"^(?![0-9]+\Z)[A-Za-z_0-9][A-Za-z0-9_.-]{0,31}\$?\Z")
 
 
 class Status(StrEnum):
@@ -19,7 +19,7 @@ class Status(StrEnum):
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
     DNS = "dns"
-    BANNER = "banner"  # something listens there that does not speak SSH in time
+    BANNER = "banner"  # something listens there that does not speak SSH
     HOSTKEY_UNKNOWN = "hostkey_unknown"
     HOSTKEY_CHANGED = "hostkey_changed"
     AUTH = "auth"
@@ -98,4 +98,4 @@ def _is_ip(text: str) -> bool:
         ipaddress.ip_address(text)
     except ValueError:
         return False
-    return True
+    return "%" not in text  # what follows it, the zone, may be any text

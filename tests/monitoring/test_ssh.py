@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import paramiko
 import pytest
 
 from monitoring import ssh
@@ -96,7 +97,19 @@ def closes_at_once(connection: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["root@h", "h:22", "-oProxyCommand=x", "a b", "", "h/../x", "h\n", "x" * 300]
+    "host",
+    [
+        "root@h",
+        "h:22",
+        "-oProxyCommand=x",
+        "a b",
+        "",
+        "h/../x",
+        "h\n",
+        "x" * 300,
+        "a..b",
+        "fe80::1%\n",
+    ],
 )
 def test_an_address_is_a_name_and_nothing_else(host: str) -> None:
     with pytest.raises(ValueError, match="address"):
@@ -108,7 +121,9 @@ def test_names_and_addresses_are_accepted(host: str) -> None:
     assert Address(host).host == host
 
 
-@pytest.mark.parametrize(("port", "user"), [(0, "a"), (70000, "a"), (22, "-x"), (22, "a b")])
+@pytest.mark.parametrize(
+    ("port", "user"), [(0, "a"), (70000, "a"), (22, "-x"), (22, "a b"), (22, "123")]
+)
 def test_ports_and_logins_are_looked_at(port: int, user: str) -> None:
     with pytest.raises(ValueError, match=r"port|login"):
         Address("h", port, user)
@@ -415,3 +430,104 @@ def test_a_kept_shell_caps_what_it_reads(lab: Lab) -> None:
     answer = shell.ask("flood", end_marker=MARKER, deadline=10, max_bytes=1 << 18)
     assert answer.status is Status.TOO_BIG
     assert not shell.is_open
+
+
+@in_lab
+def test_what_start_up_files_print_is_left_out(lab: Lab) -> None:
+    host = lab["gpu01"]
+    host.ssh("bob", "echo 'printf welcome; seq 1 5000; echo noise >&2' > ~/.bashrc")
+    answer = ssh.run(target(lab, host, user="bob"), "echo out; echo err >&2", max_bytes=10)
+    assert (answer.ok, answer.stdout, answer.stderr) == (True, b"out\n", b"err\n")
+
+
+@in_lab
+def test_an_account_without_a_shell_is_named_as_such(lab: Lab) -> None:
+    """sshd runs a key's own command in place of ours, as it runs nologin for such an account."""
+    host = lab["gpu01"]
+    key = ssh.public_line(Path(lab.acting_key))
+    host.authorize("bob", f'command="/usr/sbin/nologin" {key}', add=False)
+    there = target(lab, host, user="bob")
+    answer = ssh.run(there, "touch ~/it-ran")
+    assert (answer.status, answer.phase, answer.exit_code) == (Status.CHANNEL, "channel", None)
+    assert "currently not available" in answer.reason
+    kept = ssh.Shell(there, preamble=":").ask("touch ~/it-ran", end_marker=MARKER, deadline=5)
+    assert (kept.status, "currently not available" in kept.reason) == (Status.CLOSED, True)
+    assert host.run(["ls", "/home/bob"], user="bob").stdout == ""
+
+
+@in_lab
+def test_the_cap_is_exact_and_counts_both_streams(lab: Lab) -> None:
+    there = target(lab, lab["gpu01"])
+    script = "head -c 600 /dev/zero; head -c 400 /dev/zero >&2"
+    assert ssh.run(there, script, max_bytes=1000).ok
+    answer = ssh.run(there, script, max_bytes=999)
+    assert (answer.status, answer.exit_code, answer.truncated) == (Status.TOO_BIG, None, True)
+
+
+@in_lab
+def test_a_script_whose_shell_is_killed_has_no_exit_code(lab: Lab) -> None:
+    answer = ssh.run(target(lab, lab["gpu01"]), "echo before; kill -9 $$")
+    assert (answer.status, answer.exit_code, answer.stdout) == (Status.CLOSED, None, b"before\n")
+
+
+@in_lab
+def test_any_of_several_pinned_kinds_of_key_is_enough(
+    fresh_lab: Callable[..., Lab], tmp_path: Path
+) -> None:
+    lab = fresh_lab(hosts=1, host_key_kinds=("ed25519", "ecdsa", "rsa"))
+    host = lab["gpu01"]
+    by_kind = {line.split()[0]: line for line in pins(host)}
+    assert len(by_kind) == 3
+    for line in by_kind.values():
+        assert ssh.run(target(lab, host, pins=(line,)), "true").ok
+    # A kind that the host does not offer any more stands first.
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-N", "", "-f", str(tmp_path / "k")],
+        check=True,
+    )
+    gone = " ".join((tmp_path / "k.pub").read_text().split()[:2])
+    assert ssh.run(target(lab, host, pins=(gone, by_kind["ssh-rsa"])), "true").ok
+
+
+@in_lab
+def test_what_a_jump_host_cannot_reach_is_told_apart(lab: Lab) -> None:
+    inner, outer = lab["gpu01"], target(lab, lab["gpu02"])
+    inner.stop()
+    refused = ssh.run(target(lab, inner, jump=outer), "true")
+    inner.start()
+    assert (refused.status, refused.phase) == (Status.REFUSED, "jump")
+    assert "jump host" in refused.reason
+    assert "Exception" not in refused.reason
+    nowhere = Address("no-such-host.invalid", 22, lab.observer)
+    unknown = ssh.run(target(lab, inner, address=nowhere, jump=outer), "true", deadline=12)
+    assert unknown.status is Status.DNS
+
+
+@in_lab
+@pytest.mark.parametrize("silent_one", ["gpu01", "gpu02"], ids=["behind", "jump host"])
+def test_a_kept_shell_through_a_jump_host_keeps_its_deadline(lab: Lab, silent_one: str) -> None:
+    asking = Asking(target(lab, lab["gpu01"], jump=target(lab, lab["gpu02"])))
+    threads = threading.active_count()
+    assert asking.ask().ok
+    lab[silent_one].stall()
+    began = time.monotonic()
+    assert asking.ask(deadline=1.5).status is Status.TIMEOUT
+    assert time.monotonic() - began < 1.5 + 1
+    lab[silent_one].resume()
+    assert asking.ask().ok
+    asking.shell.close()
+    assert threading.active_count() <= threads + 1  # the keeper of the deadlines stays
+
+
+@in_lab
+def test_idle_connections_wake_rarely(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = Asking(target(lab, lab["gpu01"], jump=target(lab, lab["gpu02"])))
+    assert asking.ask().ok
+    wakes = []
+    for transport in [one for one in threading.enumerate() if isinstance(one, paramiko.Transport)]:
+        packetizer: Any = transport.packetizer
+        monkeypatch.setattr(packetizer, "_check_keepalive", lambda: wakes.append(1))
+    time.sleep(2.5)
+    asking.shell.close()
+    # Two connections, each at most every two seconds; the library's own pace would be 50.
+    assert len(wakes) <= 6
