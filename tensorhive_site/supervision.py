@@ -41,6 +41,11 @@ childlogdir=log
 loglevel=warn
 umask=077
 """
+# supervisord stops one group after the other, and the programs of a group together.
+_GROUP = """
+[group:tensorhive]
+programs={names}
+"""
 # Only a program's leader gets the stop signal; what is left after the time is killed as a group.
 _PROGRAM = """
 [program:{name}]
@@ -65,6 +70,7 @@ def configuration() -> str:
     head = _HEAD
     if os.geteuid() == 0:
         head += "user=root\n"  # said on purpose, or supervisord warns
+    head += _GROUP.format(names=",".join(program.name for program in PROGRAMS))
     return head + "".join(
         _PROGRAM.format(
             name=program.name,

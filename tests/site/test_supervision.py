@@ -67,3 +67,11 @@ def test_the_web_service_has_an_account_of_its_own_and_no_way_to_the_keys() -> N
     assert web["User"] != cluster["User"]
     assert web["InaccessiblePaths"] == ["-/var/lib/tensorhive"]
     assert "DATA_DIR=/var/lib/tensorhive" in cluster["Environment"][0]
+
+
+def test_all_programs_stop_together() -> None:
+    """supervisord stops one group after the other, which would add up their times."""
+    groups = [name for name in configured().sections() if name.startswith("group:")]
+    assert len(groups) == 1
+    names = configured()[groups[0]]["programs"].split(",")
+    assert names == [program.name for program in supervision.PROGRAMS]
