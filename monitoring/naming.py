@@ -21,13 +21,18 @@ _UNSAFE = re.compile(
 
 def validate_address(value: str) -> None:
     """Refuse anything but a plain host name or IP address: no user, port, path or option."""
+    if not _is_ip(value) and (not _HOSTNAME.match(value) or ".." in value):
+        raise ValidationError(
+            "Enter a host name or an IP address alone, without user, port or spaces."
+        )
+
+
+def _is_ip(value: str) -> bool:
     try:
         ipaddress.ip_address(value)
     except ValueError:
-        if not _HOSTNAME.match(value) or ".." in value:
-            raise ValidationError(
-                "Enter a host name or an IP address alone, without user, port or spaces."
-            ) from None
+        return False
+    return "%" not in value  # what follows it, the zone, may be any text
 
 
 def validate_login(value: str) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import paramiko
 import pytest
+from django.core.exceptions import ValidationError
 
-from monitoring import ssh
+from monitoring import naming, ssh
 from monitoring.ssh import Address, Status, Target
 from tests.lab import Lab, LabHost
 
@@ -114,11 +115,15 @@ def closes_at_once(connection: socket.socket) -> None:
 def test_an_address_is_a_name_and_nothing_else(host: str) -> None:
     with pytest.raises(ValueError, match="address"):
         Address(host)
+    # Nor can such a host be stored: the watch would stumble over it.
+    with pytest.raises(ValidationError):
+        naming.validate_address(host)
 
 
 @pytest.mark.parametrize("host", ["gpu01", "gpu-1.example.org", "192.0.2.7", "2001:db8::1"])
 def test_names_and_addresses_are_accepted(host: str) -> None:
     assert Address(host).host == host
+    naming.validate_address(host)
 
 
 @pytest.mark.parametrize(
