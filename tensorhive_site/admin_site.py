@@ -2,9 +2,12 @@
 
 from django.contrib.admin import AdminSite
 
+from accounts.signing_in import ConsoleSignInForm
+
 
 class TensorHiveAdminSite(AdminSite):
     site_title = "TensorHive console"
     site_header = "TensorHive console"
     index_title = "Console"
     site_url = "/"
+    login_form = ConsoleSignInForm

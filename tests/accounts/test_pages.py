@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 
+from accounts.tokens import LoginThrottle
 from monitoring.models import AuditEntry
 from tests import make
 
@@ -140,3 +142,23 @@ def test_a_forged_form_is_refused_in_plain_words(alice: Any) -> None:
 
     assert response.status_code == 403
     assert "Please try again" in response.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/login/", "/admin/login/"])
+@pytest.mark.parametrize("guesser", [None, "bob"], ids=["anonymous", "signed in"])
+def test_passwords_are_guessed_slowly_on_pages_too(
+    client: Any, alice: Any, bob: Any, monkeypatch: Any, path: str, guesser: str | None
+) -> None:
+    monkeypatch.setattr(LoginThrottle, "THROTTLE_RATES", {"login": "3/min"})
+    cache.clear()
+    if guesser:
+        client.force_login(bob)
+    for _ in range(3):
+        assert "Too many" not in guess(client, path, "wrong")
+
+    assert "Too many" in guess(client, path, make.PASSWORD)
+    cache.clear()
+
+
+def guess(client: Any, path: str, password: str) -> str:
+    return client.post(path, {"username": "alice", "password": password}).content.decode()
