@@ -89,7 +89,11 @@ def _calendar_of(user: User) -> dict[str, Any]:
             }
         )
     return {
-        "urls": {"reservations": "/api/v1/reservations/", "gpus": "/api/v1/gpus/"},
+        "urls": {
+            "reservations": "/api/v1/reservations/",
+            "gpus": "/api/v1/gpus/",
+            "hosts": "/api/v1/hosts/",
+        },
         "user": {"username": user.username, "is_staff": user.is_staff},
         "timeZone": str(zone_of(user)),
         "policy": {name: iso_duration(getattr(policy, name)) for name in _LENGTHS},

@@ -629,6 +629,25 @@ def test_a_host_that_does_not_answer_is_grey_and_says_why(
     expect(board.page.locator('[data-host="gpu01"]')).not_to_have_class(class_of("is-away"))
 
 
+def test_a_host_that_stops_to_answer_turns_grey_on_the_open_page(
+    open_calendar: Callable[[User], Board],
+    page: Page,
+    alice: User,
+    gpus: list[Gpu],
+    console_errors: list[str],
+) -> None:
+    page.clock.install()
+    board = open_calendar(alice)
+    group = board.page.locator('[data-host="gpu02"]')
+    expect(group).not_to_have_class(class_of("is-away"))
+    Host.objects.filter(name="gpu02").update(
+        state=Host.State.UNREACHABLE, reason="No answer since noon."
+    )
+    page.clock.run_for(61_000)
+    expect(group).to_have_class(class_of("is-away"))
+    expect(page.get_by_text("No answer since noon.")).to_be_visible()
+
+
 def test_text_of_people_stays_text(
     open_calendar: Callable[[User], Board],
     alice: User,

@@ -103,7 +103,11 @@ def test_the_calendar_is_told_what_it_needs(page: Client, gpu: Gpu) -> None:
     found = re.search(r'<script id="calendar-config"[^>]*>(.*?)</script>', text)
     assert found
     assert json.loads(found[1]) == {
-        "urls": {"reservations": "/api/v1/reservations/", "gpus": "/api/v1/gpus/"},
+        "urls": {
+            "reservations": "/api/v1/reservations/",
+            "gpus": "/api/v1/gpus/",
+            "hosts": "/api/v1/hosts/",
+        },
         "user": {"username": "alice", "is_staff": False},
         "timeZone": "UTC",
         "policy": {"min_length": "PT30M", "max_length": "P8D", "horizon": "P90D", "step": "PT5M"},

@@ -5,14 +5,14 @@ import { fetchJson } from "../http.js";
 /**
  * Ask for the states and write them into the hosts.
  *
- * @param {{gpus: string, hosts?: string}} urls
+ * @param {{gpus: string, hosts: string}} urls
  * @param {object[]} hosts as in the page's config; changed in place
  * @returns {Promise<boolean>} whether anything differs from before
  * @throws {import("../http.js").ApiError}
  */
 export async function refreshStates(urls, hosts, fetch = fetchJson) {
   const gpus = new Map((await everyPage(urls.gpus, fetch)).map((gpu) => [gpu.uuid, gpu]));
-  const known = urls.hosts ? await everyPage(urls.hosts, fetch) : [];
+  const known = await everyPage(urls.hosts, fetch);
   const byName = new Map(known.map((host) => [host.name, host]));
   let haveChanged = false;
   for (const host of hosts) {
