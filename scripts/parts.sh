@@ -17,6 +17,7 @@ need openssh-client ssh
 need screen screen
 need chromium chromium
 need redis-server redis-server
+need git git
 need procps ps
 need util-linux unshare
 need iproute2 ip

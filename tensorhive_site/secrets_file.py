@@ -28,9 +28,14 @@ def ensure(data_dir: Path) -> bool:
     return True
 
 
+def env_file(base: Path = BASE_DIR) -> Path:
+    """The file of settings; `ENV_FILE` names another one, or /dev/null for none."""
+    return Path(os.environ.get("ENV_FILE") or base / ".env")
+
+
 def data_dir(base: Path = BASE_DIR) -> Path:
     """Where the data is, as the settings find it: the environment, then .env, then var/."""
-    environ.Env.read_env(base / ".env")
+    environ.Env.read_env(env_file(base))
     return Path(os.environ.get("DATA_DIR") or base / "var").resolve()
 
 

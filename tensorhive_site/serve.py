@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 from tensorhive_site import secrets_file, supervision
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# Static files that no page of ours uses: another viewer of the API's schema, a browsable API.
+_UNUSED = ("--ignore", "redoc", "--ignore", "rest_framework")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # For `manage.py init` alone.
 _FIRST_START_ONLY = ("ADMIN_PASSWORD", "ADMIN_USERNAME")
@@ -116,8 +118,7 @@ def _collect_static(environment: dict[str, str]) -> None:
     digest = _digest_of_sources()
     if stamp.exists() and stamp.read_text() == digest:
         return
-    # The API's pages use the sidecar's Swagger alone.
-    _manage(environment, "collectstatic", "--noinput", "--verbosity", "0", "--ignore", "redoc")
+    _manage(environment, "collectstatic", "--noinput", "--verbosity", "0", *_UNUSED)
     stamp.write_text(digest)
 
 

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import environ
 from csp.constants import NONCE
 
-from tensorhive_site import clusters
+from tensorhive_site import clusters, secrets_file
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.FileAwareEnv()
-environ.Env.read_env(BASE_DIR / ".env")
+environ.Env.read_env(secrets_file.env_file())
 DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
 environ.Env.read_env(DATA_DIR / "secrets.env")
 

@@ -3,6 +3,8 @@
 import os
 import tempfile
 
+# What a developer's own installation is set to is none of the tests' business.
+os.environ["ENV_FILE"] = os.devnull
 os.environ.setdefault("SECRET_KEY", "tests-only-" + "x" * 50)
 os.environ.setdefault("JWT_SIGNING_KEY", "tests-only-" + "y" * 50)
 os.environ.setdefault("DATA_DIR", tempfile.mkdtemp(prefix="tensorhive-tests-"))

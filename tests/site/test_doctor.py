@@ -24,6 +24,7 @@ def installation(data_dir: Path, settings: Any, monkeypatch: pytest.MonkeyPatch)
         ssh.generate_key(data_dir / "keys" / name, name)
     (data_dir / "secrets.env").write_text(f"SECRET_KEY={SECRET}\nMETRICS_TOKEN={SECRET}\n")
     (data_dir / ".env").write_text("TIME_ZONE=Europe/Warsaw\n")
+    monkeypatch.setenv("ENV_FILE", str(data_dir / ".env"))
     (data_dir / ".env.example").write_text((settings.BASE_DIR / ".env.example").read_text())
     settings.BASE_DIR = data_dir
     for name in ("SECRET_KEY", "METRICS_TOKEN"):

@@ -27,6 +27,10 @@ from tests.site.running import BASE_DIR, PASSWORD, environment
 pytestmark = [pytest.mark.timeout(900)]
 # Ctrl-C: everything that needs an answer gets it, nobody waits for a time limit.
 STOP_SECONDS = 35
+_OF_THE_TEST_RUN = (
+    *("DJANGO_SETTINGS_MODULE", "ENV_FILE", "PYTHONPATH"),
+    *("VENV", "MAKEFLAGS", "MAKELEVEL"),
+)
 OPENER = urllib.request.build_opener()
 
 
@@ -41,10 +45,9 @@ class Installation:
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         # Relative, with a space: both are what people write.
-        self.environment = environment(
-            Path("my data"), PORT=str(self.port), ADMIN_USERNAME="boss", HEARTBEAT_SECONDS="2"
-        )
-        for name in ("DJANGO_SETTINGS_MODULE", "PYTHONPATH", "VENV", "MAKEFLAGS", "MAKELEVEL"):
+        self.environment = environment(Path("my data"), ADMIN_USERNAME="boss")
+        (clone / ".env").write_text(f"PORT={self.port}\nHEARTBEAT_SECONDS=2\n")
+        for name in _OF_THE_TEST_RUN:
             self.environment.pop(name, None)
         if venv:
             self.environment["VENV"] = str(venv)

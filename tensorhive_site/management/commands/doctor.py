@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitoring import ssh
-from tensorhive_site import health
+from tensorhive_site import health, secrets_file
 
 _SETTING = re.compile(r"^#? ?([A-Z][A-Z_]+)=", re.MULTILINE)
 _SECRET = re.compile(r"SECRET|KEY$|TOKEN$|PASSWORD")
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 def _chosen_settings() -> Iterator[tuple[str, str, str]]:
     """Name, value with secrets masked, and where it comes from."""
     files = {
-        ".env": _read(settings.BASE_DIR / ".env"),
+        ".env": _read(secrets_file.env_file()),
         "secrets.env": _read(settings.DATA_DIR / "secrets.env"),
     }
     example = (settings.BASE_DIR / ".env.example").read_text()
