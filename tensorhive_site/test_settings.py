@@ -5,6 +5,8 @@ import tempfile
 
 # What a developer's own installation is set to is none of the tests' business.
 os.environ["ENV_FILE"] = os.devnull
+# A test's process serves pages and talks to hosts; programs it starts inherit this.
+os.environ.setdefault("TENSORHIVE_ROLE", "worker")
 os.environ.setdefault("SECRET_KEY", "tests-only-" + "x" * 50)
 os.environ.setdefault("JWT_SIGNING_KEY", "tests-only-" + "y" * 50)
 os.environ.setdefault("DATA_DIR", tempfile.mkdtemp(prefix="tensorhive-tests-"))

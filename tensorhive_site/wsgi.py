@@ -6,8 +6,8 @@ import django
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tensorhive_site.settings")
-# Set before settings load: this process serves pages, it never opens SSH and knows no keys.
-os.environ["TENSORHIVE_ROLE"] = "web"
+# Before settings load: this process serves pages, it never opens SSH and knows no keys.
+os.environ.setdefault("TENSORHIVE_ROLE", "web")
 
 
 class Utf8Request(WSGIRequest):
