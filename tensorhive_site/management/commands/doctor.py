@@ -34,7 +34,8 @@ class Command(BaseCommand):
         parts = dict(_parts())
         for name, problem in parts.items():
             self.stdout.write(f"  {name}: {problem or 'ok'}")
-        found = run_checks(include_deployment_checks=True, databases=["default"])
+        checked = run_checks(include_deployment_checks=True, databases=["default"])
+        found = [message for message in checked if not message.is_silenced()]
         self.stdout.write("Checks")
         for message in found:
             self.stdout.write(f"  {_line(message)}")
