@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -57,7 +57,7 @@ class TaskForm(forms.Form):
 
     host = forms.ChoiceField(required=False)
     gpus = forms.MultipleChoiceField(
-        label="GPUs", required=False, help_text="None: the task sees no GPU."
+        label="GPUs", required=False, help_text="Choose none, and the task sees no GPU."
     )
     command = forms.CharField(
         strip=False,
@@ -118,6 +118,12 @@ class TaskForm(forms.Form):
 
 class TaskFormSet(forms.BaseFormSet):
     """The tasks of a new job: at least one."""
+
+    default_error_messages: ClassVar = {
+        **forms.BaseFormSet.default_error_messages,
+        "too_few_forms": "A job needs at least one task.",
+        "too_many_forms": f"A job has at most {MAX_TASKS} tasks.",
+    }
 
     def service_tasks(self) -> list[dict[str, Any]]:
         """As jobs.services.editing.create takes them."""

@@ -18,6 +18,7 @@ from django.utils.html import format_html
 
 from monitoring import requests
 from monitoring.models import AuditEntry, Gpu, Host, HostKey
+from monitoring.picture import STATES
 from monitoring.services import host_keys, hosts
 
 
@@ -88,7 +89,7 @@ class HostAdmin(admin.ModelAdmin):
     @admin.display(description="state", ordering="state")
     def state_label(self, host: Host) -> str:
         return format_html(
-            '<span class="badge" data-state="{}">{}</span>', host.state, host.get_state_display()
+            '<span class="badge" data-state="{}">{}</span>', host.state, STATES[host.state]
         )
 
     @admin.display(description="GPUs", ordering="gpus_known")

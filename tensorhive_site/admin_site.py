@@ -10,4 +10,6 @@ class TensorHiveAdminSite(AdminSite):
     site_header = "TensorHive console"
     index_title = "Console"
     site_url = "/"
+    # The lists need the width; the first page of the console is one click away.
+    enable_nav_sidebar = False
     login_form = ConsoleSignInForm

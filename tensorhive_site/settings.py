@@ -194,6 +194,7 @@ CONTENT_SECURITY_POLICY = {
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 USE_I18N = True
+FORMAT_MODULE_PATH = "tensorhive_site.formats"
 USE_TZ = True
 
 STATIC_URL = "static/"

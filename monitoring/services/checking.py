@@ -118,7 +118,8 @@ def _key_hint(host: Host) -> list[Finding]:
             "Host key",
             False,
             f"{key.address}:{key.port} offers {key.key_type} {key.fingerprint}, which is not"
-            " accepted. Compare it on the machine (ssh-keygen -lf) and accept it in the console.",
+            " accepted. Compare it with what the machine itself says, for example"
+            " ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub, and accept it in the console.",
         )
         for key in host_keys.pending(host)
     ]
@@ -136,7 +137,7 @@ def _probe_findings(snapshot: Snapshot | probe.BrokenAnswer) -> list[Finding]:
     ]
     if snapshot.clock_seconds is not None:
         skew = snapshot.clock_seconds - timezone.now().timestamp()
-        text = f"The host's clock is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}."
+        text = f"The host's clock is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}."
         findings.append(Finding("Clock", abs(skew) <= 60, text))
     return findings
 

@@ -240,6 +240,12 @@ def test_gpus_of_two_hosts_are_no_task(alice: User, gpu: Any) -> None:
     assert "A task runs on one host" in answer.content.decode()
 
 
+def test_an_untouched_form_is_refused_in_words_about_jobs(alice: User, gpu: Any) -> None:
+    answer = signed_in(alice).post("/jobs/new/", form({"host": "", "command": ""}, name=""))
+
+    assert "A job needs at least one task." in answer.content.decode()
+
+
 @pytest.mark.parametrize("total", ["0", "51", "99999", "x", ""])
 def test_a_strange_number_of_tasks_is_refused(alice: User, gpu: Any, total: str) -> None:
     data = form({}) | {"tasks-TOTAL_FORMS": total}

@@ -69,6 +69,21 @@ def test_add_host_with_accept_key_checks_the_host(lab: Lab) -> None:
     assert AuditEntry.objects.filter(action="host.accept_key").count() == 1
 
 
+def test_the_same_add_host_accepts_the_key_later_but_never_another(lab: Lab) -> None:
+    with pytest.raises(CommandError, match="by the same command with --accept-key"):
+        add_by_command(lab, lab["gpu01"])
+    assert "is watched from now on" in add_by_command(lab, lab["gpu01"], "--accept-key")
+    with pytest.raises(CommandError, match="There is a host gpu01 already"):
+        add_by_command(lab, lab["gpu01"], "--accept-key")
+
+
+def test_add_host_does_not_take_another_place_for_a_host_that_it_knows(lab: Lab) -> None:
+    make.host("gpu01", address="127.0.9.9")
+    with pytest.raises(CommandError, match="There is a host gpu01 already"):
+        add_by_command(lab, lab["gpu01"], "--accept-key")
+    assert Host.objects.get().address == "127.0.9.9"
+
+
 def test_add_host_through_a_jump_host_asks_for_both_keys(lab: Lab) -> None:
     inner, outer = lab["gpu01"], lab["gpu02"]
     jump = f"{lab.observer}@{outer.address}:{outer.port}"

@@ -71,16 +71,26 @@ class Command(BaseCommand):
     def _added(self, options: dict[str, Any]) -> Host:
         try:
             jump = hosts.parse_jump(options["jump"]) if options["jump"] else {}
-            return hosts.add(
-                actor=None,
-                name=options["name"],
-                address=options["address"],
-                port=options["port"],
-                user=options["user"],
-                **jump,
-            )
+            fields = {field: options[field] for field in ("name", "address", "port", "user")} | jump
+            return self._known(fields) or hosts.add(actor=None, **fields)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
+
+    @staticmethod
+    def _known(fields: dict[str, Any]) -> Host | None:
+        """The same host from an earlier run, of which no key is trusted yet."""
+        host = Host.objects.filter(name=fields["name"]).first()
+        if host is None:
+            return None
+        direct = {"jump_address": "", "jump_user": ""}
+        is_same = all(getattr(host, field) == value for field, value in (direct | fields).items())
+        # A key that was trusted once is replaced by a person who compares, never by a script.
+        if is_same and not host.keys.exclude(accepted_at=None).exists():
+            return host
+        raise CommandError(
+            f"There is a host {host.name} already, {host.user}@{host.address}:{host.port}. Change"
+            f" it in the console; manage.py check_hosts {host.name} says what works."
+        )
 
     def _look(self, host: Host, *, accept: bool) -> checking.Report:
         report = checking.fetch_keys(host)
@@ -104,6 +114,6 @@ class Command(BaseCommand):
         if host_keys.pending(host):
             return (
                 f"{host.name} is stored, but nothing logs in there until an administrator accepts"
-                f" its key: in the console, or delete it and add it again with --accept-key."
+                f" its key: in the console, or here by the same command with --accept-key."
             )
         return f"{host.name} is stored but cannot be watched yet; it is tried again by itself."
