@@ -17,7 +17,8 @@ def main() -> None:
     os.environ.setdefault("DATA_DIR", str(BASE_DIR / "var" / "demo"))
     os.environ["ADMIN_USERNAME"], os.environ["ADMIN_PASSWORD"] = "admin", PASSWORD
     os.environ["DEMO_PASSWORD"], os.environ["TENSORHIVE_DEMO"] = PASSWORD, "1"
-    _manage("init")
+    # What it tells an administrator to do next is done in the demo.
+    _manage("init", stdout=subprocess.DEVNULL)
     _manage("demo")
     # It ends with this process, whose place supervisord takes.
     subprocess.Popen([sys.executable, str(BASE_DIR / "manage.py"), "demo", "--hosts"])  # noqa: S603
@@ -29,9 +30,9 @@ def main() -> None:
     serve.main()
 
 
-def _manage(command: str) -> None:
+def _manage(command: str, *, stdout: int | None = None) -> None:
     done = subprocess.run(  # noqa: S603  our own commands
-        [sys.executable, str(BASE_DIR / "manage.py"), command], check=False
+        [sys.executable, str(BASE_DIR / "manage.py"), command], check=False, stdout=stdout
     )
     if done.returncode:
         sys.exit(f"make demo: `manage.py {command}` failed; see above.")

@@ -4,6 +4,7 @@ import { pollWhileVisible } from "../calendar/polling.js";
 
 const INTERVAL = 10_000;
 const HEIGHT = 240;
+const HOUR = 3600; // seconds
 
 /**
  * Fetch and draw the chart, and keep it fresh, as wide as its place and in the page's colours.
@@ -97,7 +98,8 @@ class Chart {
     return {
       width: this.#width(),
       height: HEIGHT,
-      scales: { y: { range: [0, 100] } },
+      // The whole hour, also while there are samples of only some minutes.
+      scales: { x: { range: (_plot, _first, last) => [last - HOUR, last] }, y: { range: [0, 100] } },
       axes: [
         {
           ...axis,

@@ -50,10 +50,14 @@ class Command(BaseCommand):
             raise CommandError(
                 f"ADMIN_PASSWORD or ADMIN_USERNAME: {' '.join(error.messages)}"
             ) from None
-        shown = "the password from ADMIN_PASSWORD" if given else password
+        shown = (
+            "with the password from ADMIN_PASSWORD."
+            if given
+            else f"password: {password}\n"
+            "It is shown this once. Change it under My account after signing in."
+        )
         self.stdout.write(
-            f"\nThe first administrator is {username}, password: {shown}\n"
-            "It is shown this once. Change it under Account after signing in.\n"
+            f"\nThe first administrator is {username}, {shown}\n"
             "Next: put the line that `manage.py ssh_key` prints into ~/.ssh/authorized_keys of an\n"
             "account on each GPU host, then add the hosts: `manage.py add_host --help`.\n"
         )
