@@ -40,9 +40,7 @@ check: environment-dev
 # First everything on SQLite, then what touches the database again on PostgreSQL.
 test: environment-dev
 	@scripts/parts.sh
-	@# Real programs may be late on a busy machine: what failed gets one more try, alone.
-	@# Status 1 says that all ran and some failed; an interrupted run is never repaired by a second.
-	$(PYTHON_IN) -m pytest -q -m "not long" || { test $$? -eq 1 && $(PYTHON_IN) -m pytest -q -m "not long" --last-failed --last-failed-no-failures none; }
+	$(PYTHON_IN) -m pytest -q -m "not long"
 	$(PYTHON_IN) -m tests.on_postgresql -q -m "not long and not browser and not lab" tests/accounts tests/reservations tests/jobs tests/monitoring
 
 test-long: environment-dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import datetime as dt
 from collections.abc import Sequence
 from typing import Any, cast
@@ -35,11 +36,12 @@ from monitoring.serializers import (
 from monitoring.series import METRICS
 
 
-class PictureViewSet(viewsets.GenericViewSet):
+class PictureViewSet(viewsets.GenericViewSet, abc.ABC):
     """Lists and shows rows as pictures, all drawn for one moment."""
 
+    @abc.abstractmethod
     def describe(self, rows: Sequence[Any], now: dt.datetime) -> Sequence[Any]:
-        raise NotImplementedError
+        """The pictures of the rows at that moment, in their order."""
 
     def list(self, request: Request) -> Response:
         rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
